@@ -18,6 +18,7 @@ from fusewire.agents.copilot.hooks import AGENT as copilot
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from tests.helpers import DATA, SOURCE
+from tests.helpers.decisions import without_code
 from tests.helpers.project import Project
 
 ROOT = "/home/dev/project"
@@ -512,7 +513,7 @@ def test_same_failing_command_is_told_refused_and_halted(agent: Copilot) -> None
     assert halted["additionalContext"].startswith("HALTED tool.tool_failure:Bash(cat missing.txt)")
     stopped, reason, code = agent.permission(toolInput={"command": NOTHING})
     assert (code, stopped) == (2, {"behavior": "deny", "message": reason, "interrupt": True})
-    assert reason == halted["additionalContext"]
+    assert without_code(reason) == without_code(halted["additionalContext"])
 
 
 def test_halt_in_a_helper_stops_the_main_agent_until_a_person_speaks(agent: Copilot) -> None:

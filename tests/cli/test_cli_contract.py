@@ -115,6 +115,8 @@ CALLS: dict[str, str] = {
         0 notify
         1 notify test
         0 notify deliver
+        0 log
+        0 why
         2 replay nowhere.jsonl""",
     "demo": "0 demo constraint",
 }

@@ -15,6 +15,7 @@ import pytest
 from fusewire.guard.baseline import unpack
 from fusewire.guard.calls import folder_of
 from tests.helpers import SOURCE
+from tests.helpers.decisions import without_code
 from tests.helpers.project import Project
 
 Answer = subprocess.CompletedProcess[bytes]
@@ -103,7 +104,7 @@ def assert_halts(answer: Answer, *words: str, event: str = "PostToolUse") -> str
     assert text.startswith("BLOCKED guard.integrity: ")
     for word in (*words, "Next: "):
         assert word in text, text
-    return text
+    return without_code(text)
 
 
 def assert_told(answer: Answer, *words: str, event: str = "PostToolUse") -> str:
@@ -545,9 +546,9 @@ def assert_halted_before(answer: Answer, text: str) -> None:
     assert answer.returncode == 2
     output = json.loads(answer.stdout)
     assert output["continue"] is False
-    assert output["stopReason"] == text
+    assert without_code(output["stopReason"]) == text
     assert output["hookSpecificOutput"]["permissionDecision"] == "deny"
-    assert answer.stderr.decode().strip() == text
+    assert without_code(answer.stderr.decode().strip()) == text
 
 
 @pytest.mark.parametrize("event", ["PostToolUse", "PostToolUseFailure"])

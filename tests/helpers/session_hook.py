@@ -115,7 +115,13 @@ class Said:
 
     @property
     def reason(self) -> str:
-        return self.stderr.strip()
+        """Without the code under which it has been written down, which is another one each time."""
+        return self.stderr.strip().partition("\nWhy: fusewire why ")[0]
+
+    @property
+    def why(self) -> str:
+        """That code."""
+        return self.stderr.strip().partition("\nWhy: fusewire why ")[2]
 
     @property
     def told(self) -> str:

@@ -439,7 +439,8 @@ def test_an_agent_that_is_halted_is_an_alert(project: Project, target: Webhook) 
     target.wait_for(1)
     (body,) = target.bodies
     assert body["title"] == f"Fusewire: ALERT, HALTED session {session.id[:8]} (project project)"
-    assert f"The agent of session {session.id} was stopped at " in body["message"]
+    assert f"The agent of session {session.id} (claude, since " in body["message"]
+    assert " was stopped at " in body["message"]
     assert "It wanted: pytest -q" in body["message"]
     assert "HALTED tool." in body["message"]
     assert body["message"].endswith("It goes on when you speak to it.")

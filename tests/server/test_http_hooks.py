@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -133,7 +134,8 @@ def test_every_answer_is_the_processes_own(served: Served, project: Project) -> 
         assert answer.status == 200, (name, answer.text)
         assert answer.headers["content-type"] == "application/json", name
         assert int(answer.headers["fusewire-exit-code"]) == process.returncode, name
-        assert answer.body == process.stdout.removesuffix(b"\n"), name
+        code = rb"why [2-9A-Z]{5}"  # each is written down by itself
+        assert re.sub(code, b"", answer.body) == re.sub(code, b"", process.stdout.removesuffix(b"\n")), name
 
 
 def test_other_agents_are_answered_in_their_own_words(served: Served, project: Project) -> None:

@@ -119,7 +119,7 @@ FACTS = {
         "dedup_seconds 0 docs/constraints/git-safety-force-push.md",
         "1 trip, 5 counted, 0 not counted, 0 by people; OPEN now",
     ],
-    "sessions": [SESSION, "$2.40"],
+    "sessions": [f"({SESSION[:8]})", "$2.40"],
     "session": [
         "6 calls that worked, 3 failed",
         "this tool failed 3 times in 5 turns (limit 3)",
@@ -355,7 +355,7 @@ def test_older_sessions_are_behind_plain_links(project: Project) -> None:
         while place:
             page = shown(served, place)
             assert "1 session is halted" in page.words
-            assert "Session stuck is halted: tool.tool_failure" in page.words
+            assert re.search(r"Session claude since [^(]*\(stuck\) is halted: tool.tool_failure", page.words)
             seen += [given["id"].removeprefix("session-") for given in page.all("tr") if "id" in given]
             counts.append(re.findall(r"\d+ to \d+ of 45", page.words))
             ways = {given["rel"]: given["href"] for given in page.all("a") if "rel" in given}

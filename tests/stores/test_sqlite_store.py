@@ -819,15 +819,18 @@ def test_a_read_only_store_says_what_is_damaged_and_leaves_it(tmp_path: Path) ->
     assert not list(tmp_path.glob("*corrupt*"))
 
 
-def test_a_read_only_store_reads_an_older_shape(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_read_only_store_reads_an_older_shape(tmp_path: Path, version: int) -> None:
     """It is brought up to date first, by a connection that may write."""
     path = tmp_path / "state.db"
     with open_store(f"sqlite:{path}").transact() as transaction:
         transaction.notice("kept", 1.0)
     connection = sqlite3.connect(path)
-    connection.executescript("DROP TABLE doings; DELETE FROM migrations WHERE applied_to = 3; PRAGMA user_version=2")
+    for table in ("doings", "decisions")[version - 2 :]:
+        connection.execute(f"DROP TABLE {table}")
+    connection.executescript(f"DELETE FROM migrations WHERE applied_to > {version}; PRAGMA user_version={version}")
     connection.close()
     reader = open_store(f"sqlite:{path}", read_only=True)
-    assert reader.doings("s") == []
+    assert reader.doings("s") == reader.decisions() == []
     assert reader.notices() == ["kept"]
     reader.close()

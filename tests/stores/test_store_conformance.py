@@ -14,6 +14,7 @@ from fusewire.stores import open_store
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
+    DECISIONS,
     DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
@@ -21,6 +22,7 @@ from fusewire.stores.rows import (
     TRIM_EVERY,
     AuditRow,
     CircuitRow,
+    DecisionRow,
     Doing,
     LogRow,
 )
@@ -51,6 +53,7 @@ def write_with_every_verb(transaction: Transaction) -> None:
     transaction.remove("kept")
     transaction.remember("loop", {"iteration": 2}, 2.0)
     transaction.happened(Doing("s", "", 2.0, "ok", "Bash", "never done"))
+    transaction.decided(DecisionRow(2.0, "s", "refused", "r", {"call": "never made"}))
 
 
 class StoreConformance:
@@ -121,6 +124,37 @@ class StoreConformance:
                 transaction.happened(Doing("busy", "", float(at), "ok", "Read", ""))
         assert DOINGS <= len(store.doings("busy")) <= DOINGS + TRIM_EVERY
         assert store.doings("mine") == []
+
+    def test_answers_that_were_no_plain_allow_have_numbers_that_go_on_and_codes(self, store: Store) -> None:
+        """Behind a number come those that are newer; the code that a row was given is the one that it has."""
+        rows = [
+            DecisionRow(1.0, "s", "refused", "guard.rm", {"call": "rm -rf /", "evidence": ["a", "b"]}),
+            DecisionRow(2.0, "t", "logged", "tool.repetition", {}),
+            DecisionRow(2.0, "t", "logged", "tool.repetition", {}),
+        ]
+        codes = []
+        for row in rows:
+            with store.transact() as transaction:
+                codes.append(transaction.decided(row))
+        found = store.decisions()
+        assert [one for _, one in found] == [row.replace(code=code) for row, code in zip(rows, codes, strict=True)]
+        assert len(set(codes)) == 3
+        assert all(len(code) == 5 and not set(code) & set("01ILOU") for code in codes)
+        assert store.decisions(found[0][0]) == found[1:]
+        assert store.decisions(found[2][0]) == []
+        assert store.last_decision() == found[2][0]
+
+    def test_answers_that_were_no_plain_allow_are_bounded_and_the_newest_stay(self, store: Store) -> None:
+        """A refused call is no reason to grow; each of them keeps its number."""
+        with store.transact() as transaction:
+            for at in range(DECISIONS + 2 * TRIM_EVERY):
+                transaction.decided(DecisionRow(float(at), "s", "told", "r", {}))
+        found = store.decisions()
+        assert DECISIONS <= len(found) <= DECISIONS + TRIM_EVERY
+        assert [number for number, _ in found] == sorted(number for number, _ in found)
+        assert found[-1][1].at == DECISIONS + 2 * TRIM_EVERY - 1
+        assert store.last_decision() == found[-1][0]
+        assert len({row.code for _, row in found}) == len(found)
 
     def test_the_version_changes_with_every_commit(self, store: Store) -> None:
         """Whoever polls learns of a write, and of nothing else."""
@@ -279,6 +313,7 @@ class StoreConformance:
         assert store.audit_of(None) == []
         assert store.notices() == ["read me"]
         assert store.recall("loop") is None
+        assert store.decisions() == []
         with store.transact() as transaction:  # and the store still works
             transaction.save("kept", "constraint", "closed", {"since": 3.0}, 3.0)
         assert store.circuits()[0].state == {"since": 3.0}

@@ -8,6 +8,7 @@ import pytest
 
 from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.views.cards import CircuitStatus
+from fusewire.views.decisions import DecisionInFull
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
 from fusewire.views.overview_all import PersonOverview
@@ -41,6 +42,7 @@ def sections() -> dict[str, set[str]]:
         ("watch --all", PersonOverview),
         ("watch --all", OverviewNeed),
         ("watch --all", OverviewSession),
+        ("log", DecisionInFull),
         ("status --session", SessionStanding),
         ("status --session", MemoryUsage),
         ("status --session", PlannedCleanup),

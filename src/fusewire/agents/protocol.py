@@ -193,7 +193,7 @@ class Agent:
 
     def prompt_event(self, payload: JsonObject, *, typed: bool, **more: Any) -> Event:
         """Something was said to the agent: by a person who typed it, or by a program in a person's place."""
-        fields = {"text": optional(payload, "prompt") or "", **more}
+        fields = {"text": optional(payload, "prompt") or "", "model": optional(payload, "model") or "", **more}
         return self.event(payload, self.PROMPT, "prompt" if typed else "notice", fields)
 
     def session_event(self, payload: JsonObject, hook: str, **more: Any) -> Event:
@@ -203,6 +203,7 @@ class Agent:
             "subagent": optional(payload, "agent_id"),
             "text": kept_going or optional(payload, "source") or optional(payload, "agent_type") or "",
             "result": optional(payload, "last_assistant_message"),
+            "model": optional(payload, "model") or "",
         }
         return self.event(payload, hook, self.SESSIONS[hook], {**fields, **more})
 

@@ -20,6 +20,8 @@ COMMANDS = {
     "record": "circuits",
     "reset": "circuits",
     "history": "circuits",
+    "log": "log",
+    "why": "log",
     "config": "config",
     "constraints": "constraints",
     "enforce": "constraints",

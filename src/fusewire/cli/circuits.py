@@ -96,15 +96,17 @@ def _limits(now: float) -> list[ProviderLimit]:
 
 
 def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
-    from fusewire.breakers.session.names import is_session, last_session
+    from fusewire.breakers.session.names import last_session
     from fusewire.breakers.session.overview import overview
     from fusewire.breakers.session.report import dashboard
+    from fusewire.views.session_names import SessionNames
 
-    named = session or os.environ.get("CLAUDE_CODE_SESSION_ID") or last_session(breaker.store)
-    if session and not is_session(breaker.store, session):
-        raise NotFound(f"no session {session!r} has been heard of in this project")
-    data = overview(breaker, named)
-    return show_result(as_json, {**data, "warnings": warnings(breaker)}, *dashboard(data))
+    names = SessionNames.of(breaker)
+    own = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    named = names.resolve(session) if session else own or last_session(breaker.store)
+    data, name = overview(breaker, named), names.name(named) if named else None
+    lines = [*dashboard(data), *(["", f"Session: {names.facts(named).line}"] if named else [])]
+    return show_result(as_json, {**data, "name": name, "warnings": warnings(breaker)}, *lines)
 
 
 def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:

@@ -14,8 +14,9 @@ from fusewire.cli.common import check_days, common_options, project_root, show_r
 from fusewire.cli.streams import hand_over
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted
-from fusewire.util.errors import FusewireError
+from fusewire.util.errors import FusewireError, NotFound
 from fusewire.views.export import FORMATS, KINDS, Wanted, exported
+from fusewire.views.session_names import SessionNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +40,7 @@ def _kinds(value: str) -> tuple[str, ...]:
     "--what", metavar="KINDS", type=_kinds, help="Some of moves,log,doings, with commas between (default: all)."
 )
 @click.option("--circuit", metavar="ID", help="Only this circuit, or those that match: 'tool/*'. Leaves out doings.")
-@click.option("--session", metavar="ID", help="Only this session.")
+@click.option("--session", metavar="ID", help="Only this session; the beginning of its id is enough.")
 @click.option("--days", type=float, callback=check_days, help="How far back (default: everything that is kept).")
 @click.option("--output", metavar="FILE", help="Write to a new file instead. Refused inside an agent.")
 @click.option("--force", is_flag=True, help="Let --output replace a file.")
@@ -73,6 +74,7 @@ def export_command(
     if output is not None:  # a redirection does the same, and is seen by the guard
         require_person("`fusewire export --output`", root)
     with Breaker.open(project=root, read_only=True) as breaker:
+        session = _resolved(breaker, session)
         since = 0.0 if days is None else breaker.engine.clock() - days * 86400
         rows = exported(breaker, Wanted(what or KINDS, circuit, session, since))
         lines = FORMATS[form or "jsonl"](rows)
@@ -82,6 +84,14 @@ def export_command(
             _say(as_json, output, form or "jsonl", _write_file(lines, output, force))
         show_warnings(breaker)
     return 0
+
+
+def _resolved(breaker: Breaker, session: str | None) -> str | None:
+    """The session whose id begins so; one that only the log or the audit trail knows has to be named in full."""
+    try:
+        return SessionNames.of(breaker).resolve(session) if session else session
+    except NotFound:
+        return session
 
 
 def _write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object]) -> int:

@@ -19,6 +19,7 @@ from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
+from fusewire.views.session_names import SessionNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,14 +81,17 @@ def spend_command(
 
 
 def _add(breaker: Breaker, amount: str, source: str, session: str | None, as_json: bool) -> int:
-    own = session or os.environ.get("CLAUDE_CODE_SESSION_ID")
+    names = SessionNames.of(breaker)
+    own = names.resolve(session) if session else os.environ.get("CLAUDE_CODE_SESSION_ID")
     told = add_cost(breaker, dollars(amount, places=4), plain(source, NAME_LIMIT), own)
     if as_json:
         print_json(told)
         return 0
     allowed = told["limit_usd"] + told["granted_usd"]
     usd, all_of_it = f"${told['usd']:.4f}".removesuffix("00"), f"${told['api_usd']:.2f} of ${allowed:.2f}"
-    tell(f"Added {usd} of {told['source']}: session {told['session']} has spent {all_of_it} on external APIs")
+    tell(
+        f"Added {usd} of {told['source']}: session {names.name(told['session'])} has spent {all_of_it} on external APIs"
+    )
     return 0
 
 
@@ -210,6 +214,8 @@ def grant_command(
     fusewire grant 20 --calls --reason "the last batch of questions"
     """
     actor = require_person("`fusewire grant`", breaker.root)
+    names = SessionNames.of(breaker)
+    session = names.resolve(session) if session else None
     if sum((session is not None or calls, day, project_total)) > 1:
         raise click.UsageError("give only one of --session (or --calls), --day and --project-total")
     if not reason.strip():
@@ -221,7 +227,11 @@ def grant_command(
     if as_json:
         print_json({**granted, "at": show_time(granted["at"])})
         return 0
-    where = {"day": f"Today ({granted['key']})", "project": "The project", "session": f"Session {granted['key']}"}[whom]
+    where = {
+        "day": f"Today ({granted['key']})",
+        "project": "The project",
+        "session": f"Session {names.name(granted['key'])}",
+    }[whom]
     where += {"external": ", external APIs", "tokens": ", tokens at list price"}.get(granted["budget"], "")
     tell(
         f"{where}: ${granted['allowed_usd']:.2f} allowed now (limit ${granted['limit_usd']:.2f}"
@@ -238,5 +248,6 @@ def _grant_calls(breaker: Breaker, amount: str, session: str | None, reason: str
         print_json({**granted, "at": show_time(granted["at"])})
         return 0
     limit = f"limit {granted['limit_calls']} and {granted['granted_calls']} granted"
-    tell(f"Session {granted['key']}: {granted['allowed_calls']} calls of external APIs allowed now ({limit})")
+    name = SessionNames.of(breaker).name(granted["key"])
+    tell(f"Session {name}: {granted['allowed_calls']} calls of external APIs allowed now ({limit})")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from typing import Any
 
@@ -44,6 +45,13 @@ def say(*lines: str) -> None:
 def silence(stream: int) -> None:
     """Discard what goes to a closed stream from now on, so that flushing it at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
+def reader_is_gone(wait: float) -> bool:
+    """Whether the reader of standard output has closed the pipe (`| head`); waits up to `wait` seconds for it."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(wait * 1000))
 
 
 def color() -> bool | None:

@@ -58,6 +58,8 @@ class Decision(Noun):
     logged: tuple[Decision, ...] = ()
     #: the message as it was written down before, such as that of a stored halt; else it is made from the other fields
     text: str = ""
+    #: by which people ask for it later; empty if it has not been written down
+    code: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -119,5 +121,6 @@ def strictest(decisions: Iterable[Decision | None]) -> Decision | None:
             others += (decision.replace(also=()), *decision.also)
     if winner.verdict in ("deny", "halt"):
         others = [one for one in others if one.verdict != "ask"]
-    combined: Decision = winner.replace(also=tuple(others))
+    code = next((one.code for one in found if one.code), "")
+    combined: Decision = winner.replace(also=tuple(others), code=code)
     return combined

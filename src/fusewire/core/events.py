@@ -162,6 +162,8 @@ class Event(Noun):
     took: float | None = None
     #: the mode of a session in which its program may pass over a question; empty where it always asks
     unasked: str = ""
+    #: the model, where the beginning of a session or a prompt tells it
+    model: str = ""
 
     def described(self) -> str:
         """The action in a few words, for the audit trail."""

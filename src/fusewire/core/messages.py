@@ -59,9 +59,12 @@ def _short(decision: Decision, now: float) -> str:
 
 
 def person_message(decision: Decision, now: float = 0.0) -> str:
-    """What the person reads: the same, and what is said to the person alone."""
+    """What the person reads: the same, and what is said to the person alone; of a refusal how to ask for it later."""
     remarks = (remark for one in _all(decision) for remark in one.remarks)
-    return "\n".join(dict.fromkeys(filter(None, (agent_message(decision, now), *remarks))))
+    text = "\n".join(dict.fromkeys(filter(None, (agent_message(decision, now), *remarks))))
+    why = f"\nWhy: fusewire why {decision.code}"
+    is_stopped = decision.code and decision.verdict in ("deny", "halt")
+    return f"{text}{why}" if is_stopped and len(text) + len(why) <= LONGEST else text
 
 
 def _all(decision: Decision) -> Iterator[Decision]:

@@ -30,8 +30,8 @@ class Context:
     """The project and the call of one event; what takes time is made on first use."""
 
     __slots__ = (
-        *("_attended", "_commands", "_home", "_protected", "_reading", "changed", "environment", "event", "is_by_http"),
-        *("is_nested", "logged", "looks", "orders", "plain", "refusal", "root", "rules", "start"),
+        *("_attended", "_commands", "_home", "_protected", "_reading", "changed", "earlier", "environment", "event"),
+        *("is_by_http", "is_nested", "logged", "looks", "orders", "plain", "refusal", "root", "rules", "start"),
     )
 
     def __init__(
@@ -65,6 +65,8 @@ class Context:
         self.refusal: Decision | None = None
         #: what rules in `log` mode would have answered
         self.logged: list[Decision] = []
+        #: what the steps so far have decided
+        self.earlier: list[Decision] = []
         self._commands = self.plain
         self._home = ""
         self._protected: Protected | None = None

@@ -57,6 +57,7 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     if event.kind == "api_error":
         return _note_error(event, context)
     found: list[Decision] = [ordered] if ordered is not None else []
+    context.earlier = found
     for step in steps:
         counts = step is steps[-1]
         if context.refusal is not None and not counts:
@@ -263,7 +264,9 @@ def session(event: Event, context: Context) -> Decision | None:
         asks=context.asks,
     )
     try:
-        decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged)
+        decision = breakers.handle(
+            event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged, earlier=context.earlier
+        )
         begun = _begin_session(event, context) if event.kind == "session_start" else None
         return strictest((begun, decision, told))
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
@@ -276,7 +279,7 @@ def session(event: Event, context: Context) -> Decision | None:
 
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
         text = f"fusewire: the breakers of this session are out of order: {text}"
-        return late.answer(breakers, event, commands, context.looks, refused_by, text)
+        return late.answer(breakers, event, commands, context.looks, refused_by, text, context.earlier)
 
 
 #: From the weightiest on; each is `(event, context) -> Decision | None`.

@@ -94,7 +94,32 @@ def _read_clean() -> bytes:
 
 def _failed(agent: Agent, error: BaseException) -> Answer:
     """The breaker itself failed: a call is denied, because the agent would run it on any other answer."""
-    return agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {in_a_line(error)}")
+    why = f"the breaker failed and cannot judge this call: {in_a_line(error)}"
+    return _refused(agent, "fusewire.failure", why, waits=True)
+
+
+def _refused(agent: Agent, rule: str, why: str, start: str | None = None, *, waits: bool = False) -> Answer:
+    """Deny what could not be judged. It is written down if that can be done; or with the next event that is counted,
+    if there is no time for more."""
+    text = f"BLOCKED {rule}: {why}"
+    try:
+        from time import time
+
+        from fusewire.breakers.session.decided import note_apart, note_later
+        from fusewire.breakers.session.opening import quick_store
+        from fusewire.config.rules import load_rules
+        from fusewire.core.decision import Decision
+        from fusewire.core.events import Event
+
+        root = find_guarded(start or _standing(agent.started_in({}, os.environ), {}))
+        event, decision = Event("before_tool", agent=agent.name), Decision("deny", rule=rule, reason=why, text=text)
+        if waits:
+            note_later(event, decision, root, time())
+        else:
+            note_apart(event, decision, root, lambda: quick_store(root, load_rules(root)), time())
+    except (Exception, _TooLate):
+        pass  # it is denied all the same
+    return agent.deny(text)
 
 
 class _TooLate(BaseException):
@@ -158,9 +183,9 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
                 return relayed
         event = agent.parse(payload, root)
     except ValueError as error:
-        return _not_understood(agent, raw, f"is not JSON: {error}")
+        return _not_understood(agent, raw, f"is not JSON: {error}", start)
     except BadPayload as error:
-        return _not_understood(agent, raw, f"makes no sense: {error}")
+        return _not_understood(agent, raw, f"makes no sense: {error}", start)
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
@@ -206,13 +231,13 @@ def _standing(start: str | None, payload: Any) -> str:
         return cwd if isinstance(cwd, str) and os.path.isabs(cwd) else "/"
 
 
-def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
+def _not_understood(agent: Agent, raw: bytes, why: str, start: str | None) -> Answer:
     """Input that cannot be judged is denied if it may ask for a call; elsewhere a denial would mean something else,
     such as that the agent may not stop."""
     hook = hook_in(raw)
     if hook and hook not in agent.GATES:
         return agent.inform(f"fusewire: the input of the hook {hook} {why}", hook)
-    return agent.deny(f"BLOCKED fusewire.input: the hook's input {why}")
+    return _refused(agent, "fusewire.input", f"the hook's input {why}", start)
 
 
 def hook_in(raw: bytes) -> str:
@@ -231,6 +256,12 @@ def judge(
 
     context = Context(event, root, start, environment)
     decision = decide(event, context)
+    if decision.verdict != "allow" and not decision.code:
+        from time import time
+
+        from fusewire.breakers.session.decided import note_apart
+
+        decision = note_apart(event, decision, root, lambda: context.store, time())
     if news:  # something else stood where a file of ours belongs: reported once, by the process that found it
         decision = _add_news(decision)
     if decision.unheeded and ends and not agent.interrupt(payload):

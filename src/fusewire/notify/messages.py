@@ -147,7 +147,10 @@ def _answer_lines(item: Item, breaker: Breaker) -> list[str]:
     said = state.last_halt if halted else state.last_told
     rule = item.subject.partition(" ")[2]
     what = "stopped" if halted else "warned"
-    head = [f"The agent of session {_readable(item.session)} was {what} at {_clock(item.at)} by {_readable(rule)}."]
+    # Without its prompt, which may hold a secret: a message leaves this machine.
+    since = f"since {_clock(state.since)}" if state.since is not None else ""
+    name = f"{_readable(item.session)} ({', '.join(filter(None, (_readable(state.client), since)))})"
+    head = [f"The agent of session {name} was {what} at {_clock(item.at)} by {_readable(rule)}."]
     call = [f"It wanted: {_readable(item.text)}"] if item.text else []
     lines = [_readable(line) for line in said.split("\n") if line]
     return [*head, *call, *lines, f"It {goes_on(rule, 'you speak')}." if halted else "It goes on."]

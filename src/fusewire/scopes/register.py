@@ -32,6 +32,8 @@ def note_event(event: Event, root: str, now: float) -> None:
     facts: JsonObject = {"root": root, "project": project_key(root), "agent": event.agent or "", "at": now}
     if event.kind == "prompt":
         facts["prompt"] = " ".join(event.text.split())[:_NAME]
+    if event.model:
+        facts["model"] = event.model[:_NAME]
     facts["ended"] = now if event.kind == "session_end" else None
     facts["stopped"] = now if event.kind == "stop" else None
     try:

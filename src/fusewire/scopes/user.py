@@ -48,7 +48,7 @@ def open_user_store(*, read_only: bool = False, patience: float = 2.0) -> Sqlite
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreError(f"the person's state cannot be kept: {path}: {error.strerror}") from error
-    return SqliteStore(path, patience=patience)
+    return SqliteStore(path, patience=patience, mode=0o600)  # the beginnings of prompts are in it
 
 
 def known_projects(store: SqliteStore) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
 
-    from fusewire.stores.rows import AuditRow, CircuitRow, Doing, LogRow
+    from fusewire.stores.rows import AuditRow, CircuitRow, DecisionRow, Doing, LogRow
     from fusewire.util.fast_json import JsonObject
 
     class Transaction(Protocol):
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
         def happened(self, doing: Doing) -> None:
             """Append to what agents did; the oldest of all sessions are forgotten first."""
+
+        def decided(self, row: DecisionRow) -> str:
+            """Append an answer that was not a plain allow; the code that it has from now on. The oldest are forgotten
+            first."""
 
         def remove(self, circuit: str) -> None:
             """Forget a circuit and its log; the audit trail stays."""
@@ -98,6 +102,12 @@ if TYPE_CHECKING:
 
         def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
             """Where agents were told something or halted, behind a number, oldest first, each with its own number."""
+
+        def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
+            """Answers that were no plain allow, behind a number, oldest first, each with its own number."""
+
+        def last_decision(self) -> int:
+            """The number of the newest of them; 0 if there is none."""
 
         def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
             """The notices behind a number that nobody has acknowledged: number, time, text; oldest first."""

@@ -7,7 +7,7 @@ from fusewire.core.events import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.stores import Store
-    from fusewire.stores.rows import AuditRow, Doing, LogRow
+    from fusewire.stores.rows import AuditRow, DecisionRow, Doing, LogRow
     from fusewire.util.fast_json import JsonObject
 
 
@@ -54,6 +54,9 @@ class DryRun:
     def note_halt(self, session: str, halted: JsonObject | None, now: float) -> None: ...
 
     def happened(self, doing: Doing) -> None: ...
+
+    def decided(self, row: DecisionRow) -> str:
+        return ""
 
     def remove(self, circuit: str) -> None: ...
 

@@ -6,12 +6,14 @@ import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 from fusewire.core.events import plain
 from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
     CIRCUITS,
+    DECISIONS,
     DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
@@ -19,6 +21,7 @@ from fusewire.stores.rows import (
     OTHER_ROWS,
     AuditRow,
     CircuitRow,
+    DecisionRow,
     Doing,
     LogRow,
 )
@@ -61,6 +64,7 @@ class MemoryStore:
         self._notices: list[tuple[int, float, str]] = []
         self._memories: dict[str, tuple[Any, float]] = {}
         self._doings: list[tuple[int, Doing]] = []
+        self._decisions: list[tuple[int, DecisionRow]] = []
         self._rows = 0
         #: as of the other store; what is here cannot be damaged
         self.verifies = False
@@ -131,6 +135,14 @@ class MemoryStore:
         with self._lock:
             return [(number, row) for number, row in self._doings if row.kind in ANSWERS and number > after]
 
+    def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
+        with self._lock:
+            return [(number, copy.deepcopy(row)) for number, row in self._decisions if number > after]
+
+    def last_decision(self) -> int:
+        with self._lock:
+            return self._decisions[-1][0] if self._decisions else 0
+
     def version(self) -> tuple[int, ...]:
         return (self._commits,)
 
@@ -165,6 +177,7 @@ class MemoryStore:
         self._forgotten += max(0, len(self._audit) - AUDIT_ROWS)
         del self._audit[:-AUDIT_ROWS]
         del self._doings[:-DOINGS]
+        del self._decisions[:-DECISIONS]
         del self._notices[:-NOTICES]
         idle = [name for name, one in self._circuits.items() if one.kind != "constraint" and one.phase == "closed"]
         idle.sort(key=lambda name: self._circuits[name].kind != "tool")
@@ -187,7 +200,7 @@ class MemoryTransaction:
         self._before: dict[str, _Circuit | None] = {}
         self._audit, self._notices = len(store._audit), list(store._notices)
         self._memories = dict(store._memories)
-        self._doings = len(store._doings)
+        self._doings, self._decisions = len(store._doings), len(store._decisions)
         #: something was written that people may want to be told
         self.news = False
 
@@ -199,6 +212,7 @@ class MemoryTransaction:
                 store._circuits[name] = circuit
         del store._audit[self._audit :]
         del store._doings[self._doings :]
+        del store._decisions[self._decisions :]
         store._notices = self._notices
         store._memories = self._memories
 
@@ -233,6 +247,14 @@ class MemoryTransaction:
         self._store._rows += 1
         self._store._doings.append((self._store._rows, doing))
         self.news = self.news or doing.kind in ANSWERS
+
+    def decided(self, row: DecisionRow) -> str:
+        self._store._rows += 1
+        taken = {known.code for _, known in self._store._decisions}
+        coded = next(one for one in map(row.coded, count()) if one.code not in taken)
+        self._store._decisions.append((self._store._rows, coded.replace(data=loads(dumps(row.data)))))
+        code: str = coded.code
+        return code
 
     def remove(self, circuit: str) -> None:
         name = plain(circuit)

@@ -41,6 +41,15 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE INDEX doings_of_session ON doings (session)
         """,
     ),
+    (
+        "answers that were no plain allow",
+        """
+        CREATE TABLE decisions (
+            seq INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, at REAL NOT NULL, session TEXT NOT NULL,
+            kind TEXT NOT NULL, rule TEXT NOT NULL, data TEXT NOT NULL
+        )
+        """,
+    ),
 )
 
 LATEST = len(MIGRATIONS)

@@ -45,6 +45,7 @@ _COPIED = {
     "notices": "seq, at, text, seen",
     "memories": "name, data, updated",
     "doings": "seq, session, agent, at, kind, tool, text, value",
+    "decisions": "seq, code, at, session, kind, rule, data",
 }
 
 
@@ -78,7 +79,9 @@ def is_broken(connection: sqlite3.Connection) -> bool:
         return True
 
 
-def rebuild_database(path: str, problem: str, backup: Backup | None, check: Callable[[object], object]) -> None:
+def rebuild_database(
+    path: str, problem: str, backup: Backup | None, check: Callable[[object], object], mode: int = 0o644
+) -> None:
     """Put a new database in the place of a lost one. The caller holds the recovery lock."""
     folder = os.path.dirname(path)
     for suffix in ("", *LOGS):
@@ -91,7 +94,7 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
     expected = damaged or os.path.exists(audit_file.path_of(folder)) or os.path.getsize(lock) > 0
     _remove_leftovers(path)
     fresh = f"{path}.new-{os.getpid()}"
-    os.close(open_file(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))  # SQLite would follow a link
+    os.close(open_file(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))  # SQLite would follow a link
     connection = sqlite3.connect(fresh, isolation_level=None)
     migrate(connection, 0)
     connection.execute("BEGIN")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.core.events import Noun, plain
+from fusewire.core.events import Noun, mark, plain
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ NOTICES = 100
 
 #: What agents did in sessions, of all of them together.
 DOINGS = 5000
+
+#: Answers that were not a plain allow, of all sessions together.
+DECISIONS = 2000
+
+#: What their codes are written with: nothing that looks like something else.
+_LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
+_CODE = 5
 
 #: Kinds of doings that people may want to hear of.
 ANSWERS = ("told", "halted")
@@ -89,3 +97,30 @@ class Doing(Noun):
 
     def _normalize(self, values: dict[str, Any]) -> None:
         values.update((name, plain(values[name])) for name in ("session", "agent", "tool", "text"))
+
+
+class DecisionRow(Noun):
+    """An answer to an agent that was not a plain allow, or what a rule in `log` mode would have answered."""
+
+    at: float
+    session: str
+    #: told, asked, refused, halted, logged
+    kind: str
+    rule: str
+    #: see `breakers.session.decided`
+    data: JsonObject
+    #: what people call it; the store gives it
+    code: str = ""
+
+    def _normalize(self, values: dict[str, Any]) -> None:
+        values.update((name, plain(values[name])) for name in ("session", "kind", "rule"))
+
+    def coded(self, attempt: int = 0) -> DecisionRow:
+        """With a code of its own, another one at each attempt."""
+        number = int(mark(repr(self.at), self.session, self.rule, dumps(self.data), str(attempt)), 16)
+        code = ""
+        while len(code) < _CODE:
+            number, letter = divmod(number, len(_LETTERS))
+            code += _LETTERS[letter]
+        coded: DecisionRow = self.replace(code=code)
+        return coded

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fusewire.stores import Store, Transaction
-    from fusewire.stores.rows import CircuitRow, Doing, LogRow
+    from fusewire.stores.rows import CircuitRow, DecisionRow, Doing, LogRow
     from fusewire.util.fast_json import JsonObject
 
     IsShared = Callable[[str], bool]
@@ -134,6 +134,12 @@ class ScopedStore:
     def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
         return self.own.answers(after)
 
+    def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
+        return self.own.decisions(after)
+
+    def last_decision(self) -> int:
+        return self.own.last_decision()
+
     def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
         return self.own.notices_after(after)
 
@@ -242,6 +248,9 @@ class ScopedTransaction:
 
     def happened(self, doing: Doing) -> None:
         self._own.happened(doing)
+
+    def decided(self, row: DecisionRow) -> str:
+        return self._own.decided(row)
 
     def notice(self, text: str, now: float) -> None:
         self._own.notice(text, now)

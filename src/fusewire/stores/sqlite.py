@@ -24,7 +24,7 @@ from fusewire.stores.fast_sqlite import (
     sqlite3,
 )
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
+from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, DecisionRow, Doing, LogRow
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,
     LOG_OF,
@@ -98,6 +98,7 @@ class SqliteStore:
         check: Callable[[object], object] | None = None,
         patience: float = 2.0,
         verifies: bool = False,
+        mode: int = 0o644,
     ) -> None:
         self.path = os.path.abspath(path)
         if not is_state_folder(os.path.dirname(self.path)):
@@ -107,6 +108,8 @@ class SqliteStore:
         self._backup = backup
         self._check = check or is_object
         self._patience = patience
+        #: who may read the file, at its creation
+        self._mode = mode
         #: whether all of it is looked through when it is opened: SQLite alone overlooks damage, but a hook has no time
         self.verifies = verifies
         self._connection: sqlite3.Connection | None = None
@@ -345,7 +348,7 @@ class SqliteStore:
                         return  # another process has mended it
                 except _Lost:
                     pass
-                recovery.rebuild_database(self.path, problem, self._backup, self._check)
+                recovery.rebuild_database(self.path, problem, self._backup, self._check, self._mode)
         except OSError as error:
             raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
         except sqlite3.DatabaseError as error:
@@ -435,6 +438,13 @@ class SqliteStore:
     def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
         return [(number, Doing(*row)) for number, *row in self._read(_ANSWERS, (after,))]
 
+    def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
+        return [_decision(row) for row in self._read(_DECISIONS, (after,))]
+
+    def last_decision(self) -> int:
+        rows = self._read("SELECT max(seq) FROM decisions")
+        return (rows[0][0] or 0) if rows else 0
+
     def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
         query = "SELECT seq, at, text FROM notices WHERE seen = 0 AND seq > ? ORDER BY seq"
         return [(number, at, text) for number, at, text in self._read(query, (after,))]
@@ -476,6 +486,7 @@ _ANSWERS = (
     "SELECT seq, session, agent, at, kind, tool, text, value FROM doings"
     f" WHERE kind IN {ANSWERS} AND seq > ? ORDER BY seq"
 )
+_DECISIONS = "SELECT seq, at, session, kind, rule, data, code FROM decisions WHERE seq > ? ORDER BY seq"
 _MOVES = "SELECT seq, circuit, at, source, target, cause, reason, actor FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
 _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
 
@@ -486,6 +497,15 @@ def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     except ValueError:
         state = None
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
+
+
+def _decision(row: tuple[Any, ...]) -> tuple[int, DecisionRow]:
+    number, at, session, kind, rule, text, code = row
+    try:
+        data = loads(text) if isinstance(text, str) else None
+    except ValueError:
+        data = None
+    return number, DecisionRow(at, session, kind, rule, data if isinstance(data, dict) else {}, code)
 
 
 def _inode(path: str) -> int:

@@ -10,6 +10,7 @@ from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
     CIRCUITS,
+    DECISIONS,
     DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
@@ -18,6 +19,7 @@ from fusewire.stores.rows import (
     SESSION_KEPT,
     TRIM_EVERY,
     AuditRow,
+    DecisionRow,
     Doing,
     LogRow,
 )
@@ -44,6 +46,7 @@ ADD_LOG = (
 ADD_AUDIT = "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NOTICE = "INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)"
 MEMORY = "SELECT data FROM memories WHERE name = ?"
+ADD_DECISION = "INSERT OR IGNORE INTO decisions (code, at, session, kind, rule, data) VALUES (?, ?, ?, ?, ?, ?)"
 AUDIT_OF = (
     "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
     " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
@@ -161,6 +164,17 @@ class SqliteTransaction:
         )
         self._news = self._news or doing.kind in ANSWERS
         self._trim("doings", DOINGS, written.lastrowid)
+
+    def decided(self, row: DecisionRow) -> str:
+        attempt = 0
+        while True:
+            coded = row.coded(attempt)
+            values = (coded.code, row.at, row.session, row.kind, row.rule, dumps(row.data))
+            written = self._connection.execute(ADD_DECISION, values)
+            if written.rowcount:
+                self._trim("decisions", DECISIONS, written.lastrowid)
+                return coded.code
+            attempt += 1
 
     def remove(self, circuit: str) -> None:
         self._connection.execute("DELETE FROM circuits WHERE id = ?", (plain(circuit),))

@@ -67,7 +67,7 @@ class Panel:
     headline: Headline
     circuits: Annotated[list[CircuitCard], about("open ones first")]
     warnings: list[str]
-    sessions: Annotated[list[SessionLine], about("the 20 heard of last, the newest first")]
+    sessions: Annotated[list[SessionLine], about("the first 20 of them")]
     halted: Annotated[list[SessionLine], about("all that are halted, however long ago they were heard of")]
     session_counts: Annotated[SessionCounts, about("sessions by state, and helpers that run")]
     loop: LoopOverview

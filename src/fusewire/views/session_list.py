@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.overview import running_in, standing
 from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.util.json_types import Count, Time, Usd, about
+from fusewire.views.session_names import SessionNames
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
@@ -35,6 +35,7 @@ class SessionStanding:
 @dataclass(frozen=True)
 class _Id:
     id: str
+    name: Annotated[str, about("its agent, the first words of its first prompt, and the beginning of its id")]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class SessionCounts:
 class SessionList:
     """A page of the sessions of a project."""
 
-    sessions: Annotated[list[SessionLine], about("the one heard of last first")]
+    sessions: Annotated[
+        list[SessionLine], about("those that have ended behind the others; among each the one heard of last first")
+    ]
     halted: Annotated[list[SessionLine], about("all that are halted")]
     counts: Annotated[SessionCounts, about("sessions by state, and helpers that run")]
 
@@ -69,18 +72,25 @@ class SessionList:
 def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> SessionList:
     """Nothing is written."""
     now = breaker.engine.clock()
-    found = [_line(breaker, name, now) for name in session_ids(breaker.store)]
+    names = SessionNames.of(breaker)
+    found = [_line(breaker, name, now) for name in names.ids]
+    found.sort(key=lambda one: one.state == "ended")
     states = Counter(one.state for one in found)
     agents = sum(one.agents for one in found if not one.ended)
     counts = SessionCounts(all=len(found), agents=agents, **{state: states[state] for state in STATES})
+
+    def named(lines: list[SessionLine]) -> list[SessionLine]:
+        return [replace(one, name=names.name(one.id)) for one in lines]
+
     halted = [one for one in found if one.state == "halted"]
-    return SessionList(found[offset : offset + limit], halted, counts)
+    return SessionList(named(found[offset : offset + limit]), named(halted), counts)
 
 
 def _line(breaker: Breaker, name: str, now: float) -> SessionLine:
     state = SessionMemory.recalled(breaker.store, session_name(name))
     return SessionLine(
         id=name,
+        name="",
         **standing(state, now, state.limit(breaker.rules.tool)),
         usd=round(state.usd, 4),
         agents=len(running_in(state, now)),

@@ -22,6 +22,7 @@ from fusewire.util.errors import NotFound
 from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.views.moves import Move, move_of, moved_in
 from fusewire.views.session_list import SessionStanding
+from fusewire.views.session_names import SessionNames
 from fusewire.views.storage import MemoryUsage
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class SessionView(SessionStanding):
     """Everything of one session: what `status --session --json` has, and what was done when."""
 
     session: str
+    name: Annotated[str, about("its agent, the first words of its first prompt, and the beginning of its id")]
+    model: str
     turn: Count | None
     active: list[ActiveCircuit]
     memory: MemoryUsage | UnreadableMemory
@@ -104,8 +107,11 @@ def session_view(breaker: Breaker, session: str) -> SessionView:
     state = SessionMemory.recalled(breaker.store, session_name(session))
     view: Any = overview(breaker, session)
     cost = view["resources"]["cost"]
+    facts = SessionNames.of(breaker).facts(session)
     return SessionView(
         **view,
+        name=facts.name,
+        model=facts.model,
         since=show_time(state.since),
         doings=[_doing(one) for one in doings[-_DOINGS:]],
         moves=[move_of(row) for row in _moves(breaker, session)],

@@ -22,6 +22,7 @@ from fusewire.gate import process as gate
 from fusewire.util.errors import FusewireError
 from tests.gate.test_hot_path import EDIT_PATH, HOT_PATH, READ_PATH, SLOW, modules_of
 from tests.helpers import SOURCE
+from tests.helpers.decisions import without_code
 from tests.helpers.project import Project
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
@@ -108,7 +109,7 @@ def denied(given: tuple[str, str, int], *words: str) -> str:
 @pytest.mark.parametrize("name", ["Edit", "Write", "MultiEdit"])
 @pytest.mark.parametrize("path", ["src/billing/pay.py", "src/billing/new.py", "README.md", "src/users2/a.py"])
 def test_a_tool_outside_the_scope(shop: Project, lock: ScopeLock, name: str, path: str) -> None:
-    assert denied(edit(shop, path, name)).splitlines() == [
+    assert without_code(denied(edit(shop, path, name))).splitlines() == [
         f"BLOCKED scope.S-1: {path} is outside the scope of S-1.",
         "In scope of S-1: src/users, docs/u*.md",
         "Next: change only what is in scope"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,8 @@ def test_a_blocked_session_goes_on_after_a_grant(project: Project, spent: Path) 
     usd = known(project)
     result = project.run("grant", "$5", *WHY)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == (
-        f"Session {SESSION}, tokens at list price: $10.00 allowed now (limit $5.00 and $5.00 granted),"
+    assert re.sub(r"claude since [^(]*", "", result.stdout) == (
+        f"Session ({SESSION[:8]}), tokens at list price: $10.00 allowed now (limit $5.00 and $5.00 granted),"
         f" ${usd:.2f} spent so far\n"
     )
     assert call(project, 2, spent) == ""

@@ -163,8 +163,9 @@ def test_a_script_reports_its_cost_by_a_command(project: Project, session: Sessi
     limits(project, external_api__cost_usd_per_call=0.5)
     _, call = session.before("Bash", {"command": "python oracle.py q"})
     done = project.run("spend", "add", "0.125", "--source", "oracle", env={"CLAUDE_CODE_SESSION_ID": session.id})
-    expected = f"Added $0.1250 of oracle: session {session.id} has spent $0.12 of $5.00 on external APIs\n"
-    assert (done.returncode, done.stdout) == (0, expected)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Added $0.1250 of oracle: session claude since ")
+    assert done.stdout.endswith(f" ({session.id[:8]}) has spent $0.12 of $5.00 on external APIs\n")
     session.send("PostToolUse", **call, tool_response={"stdout": f"an answer\n{done.stdout}", "stderr": ""})
     assert spent(project) == pytest.approx(0.125)
     assert project.json("spend", "add", "$4.875", "--source", "swarm")["api_usd"] == 5
@@ -247,7 +248,8 @@ def test_a_grant_is_for_the_budget_that_is_nearer_to_its_end(project: Project) -
         ("overridden", "$5.00 more granted in a message of a person", "person")
     ]
     done = project.run("grant", "2", *WHY)
-    start = f"Session {payer.id}, external APIs: $12.00 allowed now (limit $5.00 and $7.00 granted), $10.00 spent"
+    name = f'claude "can you grant another $5?" ({payer.id})'
+    start = f"Session {name}, external APIs: $12.00 allowed now (limit $5.00 and $7.00 granted), $10.00 spent"
     assert done.stdout.startswith(start)
     payer.pays(25)
     assert payer.asks().halted
@@ -296,8 +298,9 @@ def test_a_person_grants_calls_by_a_command(project: Project, breaker: bool) -> 
     assert (data["key"], data["granted_calls"], data["allowed_calls"]) == (session.id, 2, 4)
     assert [asks(session).allowed for _ in range(3)] == [True, True, False]
     done = project.run("grant", "1", "--calls", "--session", session.id, *WHY)
-    expected = f"Session {session.id}: 5 calls of external APIs allowed now (limit 2 and 3 granted)\n"
-    assert (done.returncode, done.stdout) == (0, expected)
+    assert done.returncode == 0
+    expected = f" ({session.id[:8]}): 5 calls of external APIs allowed now (limit 2 and 3 granted)\n"
+    assert done.stdout.endswith(expected)
     assert [asks(session).allowed for _ in range(2)] == [True, False]
     with Breaker.open(project=project.root) as opened:
         rows = opened.audit(f"tool/api_calls/{session.id}")

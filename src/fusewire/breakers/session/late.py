@@ -7,14 +7,17 @@ import os
 from fusewire.breakers.session.state import SessionHalt
 from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.core.decision import Decision
+from fusewire.core.decision import Decision, strictest
 from fusewire.core.events import Event
 from fusewire.stores import spool
 from fusewire.stores.dry_run import DryRun
+from fusewire.stores.rows import DecisionRow
 from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.stores import Transaction
@@ -28,7 +31,13 @@ _TUPLES = ("paths", "running")
 
 
 def answer(
-    watch: ToolCallBreakers, event: Event, commands: Commands | None, looks: bool, refused_by: str, problem: str
+    watch: ToolCallBreakers,
+    event: Event,
+    commands: Commands | None,
+    looks: bool,
+    refused_by: str,
+    problem: str,
+    earlier: Sequence[Decision] = (),
 ) -> Decision:
     """The answer to an event that could not be counted: a halt and an open circuit hold all the same.
 
@@ -50,6 +59,11 @@ def answer(
             elif is_exhaustion(error) and event.kind == "before_tool":
                 text = f"BLOCKED fusewire.failure: the state of this session cannot be read: {in_a_line(error)}"
                 found = Decision("deny", rule="fusewire.failure", text=f"{text}\n{problem}")
+    whole = strictest((*earlier, found))
+    if watch.root is not None and whole is not None and whole.verdict != "allow":
+        from fusewire.breakers.session.decided import note_later
+
+        found = found.replace(code=note_later(event, whole, watch.root, watch.clock()).code)
     if event.kind == "before_tool" or watch.root is None:
         return found
     try:
@@ -63,8 +77,9 @@ def answer(
 def _not_counted(found: Decision, error: Exception) -> Decision:
     why = f"; not counted: {in_a_line(error)}"
     if found.verdict == "allow":
-        return Decision("allow", remarks=tuple(f"{remark}{why}" for remark in found.remarks))
-    return Decision(found.verdict, rule=found.rule, text=f"{found.text}{why}")
+        return Decision("allow", remarks=tuple(f"{remark}{why}" for remark in found.remarks), code=found.code)
+    worded: Decision = found.replace(text=f"{found.text}{why}")
+    return worded
 
 
 def _standing(
@@ -93,12 +108,19 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
     incidents: list[JsonObject] = []
     for data in waiting:
         try:
+            if "decision" in data:
+                transaction.decided(DecisionRow(**data["decision"]))
+                continue
             event = _event(data["event"])
             unit = watch.unit(transaction, event, now)
             if event.kind == "prompt" and unit.state.halted is not None:  # anybody can put a file there
                 transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
                 continue
             found = watch.count(unit, None, data["looks"] is True, "")
+            if found.verdict != "allow":
+                from fusewire.breakers.session.decided import note
+
+                note(transaction, event, now, found, unit)
             if found.verdict == "tell":  # with its next result
                 unit.state.untold = "\n".join(filter(None, (unit.state.untold, found.text)))
             unit.save()

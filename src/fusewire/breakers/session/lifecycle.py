@@ -90,6 +90,7 @@ def _within_spend(unit: UnitOfWork) -> Decision:
         return ALLOWED
     from fusewire.breakers.session.messages import refusal_text
 
+    unit.grounds = refused
     return Decision("deny", rule=refused.rule, text=refusal_text(refused, unit, 0))
 
 
@@ -148,6 +149,7 @@ def _on_stop(unit: UnitOfWork) -> Decision:
     from fusewire.breakers.session.halting import halt
     from fusewire.breakers.session.messages import refusal_text
 
+    unit.grounds = decision
     return halt(unit, decision.rule, refusal_text(decision, unit, 1), circuit=circuit)
 
 

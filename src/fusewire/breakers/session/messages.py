@@ -76,7 +76,7 @@ def _rest(decision: Decision, unit: UnitOfWork, halted: bool = False) -> tuple[l
     """The evidence, and what stands behind it: the next step, the time, who may lift it."""
     evidence = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     spend = decision.rule.startswith("tool.spend")
-    steps = _steps(decision, unit) if spend or not halted else (STOP,)
+    steps = next_steps(decision, unit) if spend or not halted else (STOP,)
     lines = [f"Next: {'; '.join(steps)}."] if steps else []
     if decision.retry_after is not None and not halted and (decision.tripped or not decision.allowed):
         clock = (show_time(unit.now + decision.retry_after) or "")[11:19]
@@ -92,7 +92,7 @@ def _rest(decision: Decision, unit: UnitOfWork, halted: bool = False) -> tuple[l
     return evidence, lines + [f"{step[:1].upper()}{step[1:]}" for step in by_person]
 
 
-def _steps(decision: Decision, unit: UnitOfWork) -> tuple[str, ...]:
+def next_steps(decision: Decision, unit: UnitOfWork) -> tuple[str, ...]:
     """What to do instead; the workaround only for a tool that it can stand in for."""
     steps = decision.next or unit.rules.policy(decision.circuit).next
     tool = short_rule(decision).partition(":")[2]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from fusewire.breakers.session.decided import note
 from fusewire.breakers.session.state import Repeats
 from fusewire.breakers.session.tool_calls import begin_turn
 from fusewire.breakers.session.unit_of_work import UnitOfWork
@@ -57,7 +58,8 @@ def answer(
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
         return decision
-    counted: Decision = decision.replace(unheeded=_count(event, store, rules, halt, clock()) > _UNHEEDED)
+    times, code = _count(event, store, rules, halt, decision, clock())
+    counted: Decision = decision.replace(unheeded=times > _UNHEEDED, code=code)
     return counted
 
 
@@ -75,8 +77,10 @@ def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
     )
 
 
-def _count(event: Event, store: Callable[[], Store], rules: Rules, halt: HaltOrder, now: float) -> int:
-    """How many calls of this agent the halt has refused in a row; written down for people who look."""
+def _count(
+    event: Event, store: Callable[[], Store], rules: Rules, halt: HaltOrder, decision: Decision, now: float
+) -> tuple[int, str]:
+    """How many calls of this agent the halt has refused in a row, and the code under which this is written down."""
     try:
         with store().transact() as transaction:
             unit = UnitOfWork(transaction, rules, event, now)
@@ -89,6 +93,6 @@ def _count(event: Event, store: Callable[[], Store], rules: Rules, halt: HaltOrd
             halts.add(unit.turn, event.call or event.described(), event.call)
             unit.log_doing("halted", event.tool, f"{RULE}: {event.described()}")
             unit.save()
-            return int(halts.times)
+            return int(halts.times), note(transaction, event, now, decision)
     except StoreError:
-        return 0  # the call is refused all the same
+        return 0, ""  # the call is refused all the same

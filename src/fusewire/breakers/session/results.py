@@ -108,7 +108,9 @@ def after(unit: UnitOfWork, commands: Commands | None, looks: bool) -> Decision:
         if decision.verdict == "deny":  # nobody was asked before the call, so all that is left is to stop here
             from fusewire.breakers.session.halting import halt
 
+            unit.grounds = decision
             return halt(unit, decision.rule, refusal_text(decision, unit, 1), circuit=decision.circuit)
+    unit.grounds = found[0]
     return Decision("tell", rule=found[0].rule, text=warning_text(found, unit))
 
 

@@ -236,6 +236,8 @@ class SessionMemory(StoredMemory):
         self.since: float | None = None
         self.at: float | None = None
         self.ended: float | None = None
+        #: the agent's program, such as claude
+        self.client = ""
         #: the names of its agents, the one heard of last at the end
         self.lanes: list[str] = []
         #: whether the agent reports the calls of a reply together; a number counts results while that is assumed

@@ -18,7 +18,7 @@ from fusewire.breakers.session.calls import LOOK, SEARCHES, SPAWNING_TOOLS, bare
 from fusewire.breakers.session.state import KEYED, Alarm, PendingCall, Repeats, SessionHalt, Streak
 from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.core.decision import Decision
+from fusewire.core.decision import Decision, strictest
 from fusewire.guard.known_agents import AGENTS_BY_NAME, STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
@@ -87,14 +87,15 @@ class ToolCallBreakers:
         looks: bool = False,
         refused_by: str = "",
         logged: Sequence[Decision] = (),
+        earlier: Sequence[Decision] = (),
     ) -> Decision:
         """The answer to one event. `commands` is what a command line would run, `looks` that it changes nothing;
         `refused_by` names the rule outside the session that has refused the call already; `logged` is what rules in
-        `log` mode would have answered."""
+        `log` mode would have answered, `earlier` what rules outside the session have: it is written down here."""
         try:
-            return self._handle(event, commands, looks, refused_by, logged)
+            return self._handle(event, commands, looks, refused_by, logged, earlier)
         except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
-            return self._handle(event, commands, looks, refused_by, logged)
+            return self._handle(event, commands, looks, refused_by, logged, earlier)
 
     def unit(self, transaction: Transaction, event: Event, now: float) -> UnitOfWork:
         """One event of a session, inside a transaction."""
@@ -105,7 +106,13 @@ class ToolCallBreakers:
         return count(unit, self.store, prepare(unit.event, commands, looks, refused_by), refused_by)
 
     def _handle(
-        self, event: Event, commands: Commands | None, looks: bool, refused_by: str, logged: Sequence[Decision]
+        self,
+        event: Event,
+        commands: Commands | None,
+        looks: bool,
+        refused_by: str,
+        logged: Sequence[Decision],
+        earlier: Sequence[Decision],
     ) -> Decision:
         act = prepare(event, commands, looks, refused_by)
         incidents: list[JsonObject] = []
@@ -119,6 +126,11 @@ class ToolCallBreakers:
             unit = self.unit(transaction, event, now)
             unit.logged += logged
             answer = count(unit, self.store, act, refused_by)
+            if earlier or unit.logged or answer.verdict != "allow":
+                from fusewire.breakers.session.decided import note
+
+                whole = strictest((*earlier, answer))
+                answer = answer.replace(code=note(transaction, event, now, whole, unit))
             if event.kind == "after_tool" and unit.state.untold:
                 text = "\n".join(filter(None, (unit.state.untold, answer.text)))
                 unit.state.untold = ""
@@ -140,7 +152,7 @@ class ToolCallBreakers:
         if not unit.remarks:
             return answer
         if answer.verdict == "allow":
-            return Decision("allow", remarks=tuple(unit.remarks), logged=answer.logged)
+            return Decision("allow", remarks=tuple(unit.remarks), logged=answer.logged, code=answer.code)
         worded: Decision = answer.replace(text="\n".join([answer.text, *unit.remarks]).strip())
         return worded
 
@@ -255,6 +267,7 @@ def _before(unit: UnitOfWork, call: Call) -> Decision:
         del lane.calls[next(iter(lane.calls))]
     lane.calls[lease] = PendingCall(call.tool, call.mark, call.nature, call.shown, leases, unit.now)
     lane.halts = None
+    unit.grounds = asked or next(iter(told), None)
     if asked is not None:
         from fusewire.breakers.session.messages import question_text
 
@@ -415,6 +428,7 @@ def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
     from fusewire.breakers.session.messages import refusal_text
 
     breaker = decision.circuit.split("/")[1]
+    unit.grounds = decision
     _note_refusal(unit, call)
     times, in_all = _count_refusal(unit, call, call.mark), _count_refusal(unit, call, decision.circuit)
     if decision.phase in ("closed", "watch"):  # a limit, not an open circuit

@@ -73,6 +73,8 @@ class UnitOfWork:
         self.remarks: list[str] = []
         #: what rules in `log` mode would have answered
         self.logged: list[Decision] = []
+        #: what a circuit or a limit has decided that the answer was made of
+        self.grounds: Decision | None = None
         #: for the log of incidents, once the transaction is written
         self.incidents: list[JsonObject] = []
         self._engine: Engine | None = None
@@ -92,6 +94,7 @@ class UnitOfWork:
         while len(state.alarms) > _ALARMS:
             del state.alarms[next(iter(state.alarms))]
         state.at = self.now
+        state.client = self.event.agent or state.client
         if state.since is None:
             state.since = self.now
         self.transaction.remember(session_name(self.session), state.to_data(), self.now)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.cli.streams import say, silence
-from fusewire.cli.watch.lines import json_line, print_line, reader_is_gone
+from fusewire.cli.streams import reader_is_gone, say, silence
+from fusewire.cli.watch.lines import json_line, print_line
 from fusewire.cli.watch.rows import shown, to_second
+from fusewire.cli.watch.source import POLL
 from fusewire.util.durations import counted
 from fusewire.views.models import to_json
 
@@ -150,7 +151,7 @@ def watch_overview(everything: Everything, lines: OverviewLines, *, once: bool) 
             if overview is not seen:
                 seen = overview
                 lines.overview(overview)
-            if once or reader_is_gone():
+            if once or reader_is_gone(POLL):
                 return
     except BrokenPipeError:
         silence(1)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import select
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fusewire.cli.streams import hand_over, say, silence
+from fusewire.cli.streams import hand_over, reader_is_gone, say, silence
 from fusewire.cli.watch.rows import circuit_line, headline, move_line, shown
 from fusewire.cli.watch.source import POLL, require_readable
 from fusewire.util.durations import counted
@@ -79,7 +78,7 @@ def watch_lines(source: Source, lines: LineFormat) -> None:
     try:
         while True:
             problem = _print_news(source, lines, problem)
-            if reader_is_gone():
+            if reader_is_gone(POLL):
                 return
     except BrokenPipeError:
         silence(1)
@@ -102,10 +101,3 @@ def _print_news(source: Source, lines: LineFormat, problem: str | None) -> str |
     if panel is not None:
         lines.panel(panel)
     return None
-
-
-def reader_is_gone() -> bool:
-    """Whether the reader has closed the pipe (`| head`); waits for the time between two polls."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return bool(poll.poll(POLL * 1000))

@@ -27,6 +27,7 @@ from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
 from fusewire.views.cards import policy_of
 from fusewire.views.circuits import window_start
+from fusewire.views.session_names import SessionNames
 from fusewire.views.settings import settings_of
 
 if TYPE_CHECKING:
@@ -177,7 +178,11 @@ def _heading(text: str) -> list[Text]:
 def _session(source: Source, name: str) -> list[Text]:
     breaker = source.breaker()
     doings = breaker.store.doings(name)
-    lines = [Text(f"Session {shown(name)}", style="bold"), Text()]
+    lines = [
+        Text(f"Session {shown(SessionNames.of(breaker).facts(name).line)}", style="bold"),
+        Text(shown(name), style="dim"),
+        Text(),
+    ]
     lines += [Text(harmless(line)) for line in dashboard(overview(breaker, name))[2:]]
     lines += _heading("What it did, newest first")
     done = [one for one in reversed(doings) if one.kind != "spend"]

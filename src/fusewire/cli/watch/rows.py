@@ -91,7 +91,7 @@ def session_table(sessions: Sequence[SessionLine], chosen: str, width: int) -> l
             f"{show_duration(max(1, int(time.time() - parse_time(one.heard))))} ago" if one.heard else "?",
             f"${one.usd:.2f}",
             str(one.agents),
-            shown(one.id) + (f": {shown(one.halted)}" if one.halted else ""),
+            shown(one.name) + (f": {shown(one.halted)}" if one.halted else ""),
         ]
         for one in sessions
     }
