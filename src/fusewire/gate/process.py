@@ -216,6 +216,10 @@ def judge(
 
     context = Context(event, root, start, environment)
     decision = decide(event, context)
+    if decision.verdict in ("deny", "halt") and event.kind == "before_tool":
+        from fusewire.gate.allowed_once import with_code
+
+        decision = with_code(decision, event, context)
     if news:  # something else stood where a file of ours belongs: reported once, by the process that found it
         decision = _add_news(decision)
     if decision.unheeded and ends and not agent.interrupt(payload):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config import user_config_path, user_state_folder
 from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import (
     AGENT_VARIABLES,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(
-    ("reset", "config", "override", "archive", "import", "install", "uninstall", "hook", "grant", "wrap")
+    "reset config override archive import install uninstall hook grant wrap halt resume pause allow-once".split()
 )
 
 #: Commands with acts of both kinds: those that only a person may do.
@@ -75,7 +76,10 @@ _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
 
 #: Variables that change where agents look for their settings, and so for their hooks.
-_SETTINGS = ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
+_SETTINGS = (
+    *("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", *HOME_VARIABLES),
+    *(name for agent in KNOWN_AGENTS for name in agent.setting_variables),
+)
 
 #: Programs that run a line later or elsewhere, or type it in a person's place.
 _HANDING_ON = frozenset(
@@ -270,7 +274,16 @@ def removes_state(words: list[str]) -> str:
 
 
 def is_own_file(path: str) -> bool:
+    """Whether it is Fusewire's, in a project or in the person's folders; a path in the project is relative to it."""
+    if path[:1] == "/" and any(f"{path}/".startswith(f"{folder}/") for folder in folders_of_ours()):
+        return True
     return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def folders_of_ours() -> list[str]:
+    """Where the person's settings and state lie, under each of their names."""
+    found = [os.path.dirname(user_config_path()), user_state_folder(), os.path.expanduser("~/.local/state/fusewire")]
+    return list(dict.fromkeys([*found, *map(os.path.realpath, found)]))
 
 
 def _makes_up(words: list[str], line: str) -> bool:
