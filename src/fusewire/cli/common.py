@@ -18,6 +18,7 @@ from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.text import in_line
 from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
@@ -122,8 +123,21 @@ def rules_of(root: str) -> Rules:
     return rules
 
 
+def require_not_halted(root: str) -> None:
+    """Blocked, if a person has halted the agents of this project: nothing begins meanwhile."""
+    from fusewire.breakers.session.ordered import halt_here
+
+    halted = halt_here(root)
+    if halted is not None:
+        raise Blocked(halted)
+
+
 def show_warnings(breaker: Breaker) -> None:
+    from fusewire.views.orders import orders_view
+
     known = notices(breaker)
+    if breaker.root is not None:
+        tell(*map(in_line, orders_view(breaker.root).lines), err=True, fg="red")
     hint = " (seen it? fusewire doctor --acknowledge)"
     warn(*(f"{warning}{hint if warning in known else ''}" for warning in warnings(breaker)))
 

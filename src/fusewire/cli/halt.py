@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OTHER_RULES = ("guard.", "scope.")
 
 
-class Scope:
+class OrderScope:
     """Whom an order is for."""
 
     def __init__(self, root: str, everyone: bool, session: str | None, named: bool) -> None:
@@ -81,7 +81,7 @@ def _for_scope(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(everyone: bool, session: str | None, project: str | None, **options: Any) -> Any:
         root = project_root(project or None)
-        return command(Scope(root, everyone, session, project == ""), **options)
+        return command(OrderScope(root, everyone, session, project == ""), **options)
 
     wrapped = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(wrapped)
     wrapped = click.option(
@@ -99,7 +99,7 @@ def _for_scope(command: Command) -> Command:
 @click.command("halt")
 @click.option("--reason", required=True, help="Why; agents and people are shown it.")
 @_for_scope
-def halt_command(scope: Scope, reason: str, as_json: bool) -> int:
+def halt_command(scope: OrderScope, reason: str, as_json: bool) -> int:
     """Stop agents at their next call, and `fusewire run` at once; none can begin until a person resumes.
 
     Without a scope: the agents of this project, in all of its worktrees. For a person: refused inside an agent.
@@ -125,7 +125,7 @@ def halt_command(scope: Scope, reason: str, as_json: bool) -> int:
 @click.command("resume")
 @click.option("--reason", default="", help="Why; kept in the audit trail.")
 @_for_scope
-def resume_command(scope: Scope, reason: str, as_json: bool) -> int:
+def resume_command(scope: OrderScope, reason: str, as_json: bool) -> int:
     """Lift halts: without a scope whatever halts this project, with --all every halt. Refused inside an agent."""
     by = require_person("`fusewire resume`", scope.root)
     lifted = changes.resume(scope.fits, scope.root, " ".join(reason.split()), by, time.time())
@@ -153,7 +153,7 @@ def resume_command(scope: Scope, reason: str, as_json: bool) -> int:
 @click.option("--end", "ends", is_flag=True, help="Enforce these rules again, or all of them.")
 @_for_scope
 def pause_command(
-    scope: Scope,
+    scope: OrderScope,
     rules: tuple[str, ...],
     seconds: float | None,
     reason: str | None,
@@ -199,7 +199,7 @@ def pause_command(
     )
 
 
-def _end(scope: Scope, rules: tuple[str, ...], by: str, now: float, as_json: bool) -> int:
+def _end(scope: OrderScope, rules: tuple[str, ...], by: str, now: float, as_json: bool) -> int:
     known = rules_of(scope.root)
     ended = changes.end_pauses([_rule(one, known) for one in rules], scope.fits, by, now)
     line = f"Enforced again: {', '.join('all rules' if one == '*' else one for one in ended)}"
@@ -262,11 +262,11 @@ def _name(order: HaltOrder) -> str:
     return "all agents" if order.scope == ALL else f"{order.scope} {order.key}"
 
 
-def _as_option(scope: Scope) -> str:
+def _as_option(scope: OrderScope) -> str:
     return f" --session {scope.key[:8]}" if scope.scope == SESSION else ""
 
 
-def _facts(scope: Scope) -> dict[str, Any]:
+def _facts(scope: OrderScope) -> dict[str, Any]:
     return {
         "scope": scope.scope,
         "project": scope.project if scope.scope == PROJECT else None,

@@ -13,10 +13,11 @@ import click
 from rich.text import Text
 
 from fusewire.agents.caller import require_person
-from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.common import common_options, print_json, project_root, require_not_halted, show_refusal
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
+from fusewire.core.decision import Blocked
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import ConfigError, FusewireError
 from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
@@ -60,8 +61,8 @@ def wait_command(
     quiet = "23:00-07:00" in [loop] of the configuration: then it waits until they end. Ctrl-C ends the wait, and
     nothing is started. The command takes the place of this program, with its terminal.
 
-    Exit codes: the command's own; 1 if there is no session to read or no such program; 3 inside an agent; 130 after
-    Ctrl-C while it waits.
+    Exit codes: the command's own; 1 if there is no session to read or no such program; 3 inside an agent, or while a
+    person has halted the project (fusewire halt); 130 after Ctrl-C while it waits.
     """
     if until_reset == (at is not None):
         raise click.UsageError("say what to wait for: either --until-reset or --at HH:MM")
@@ -77,7 +78,10 @@ def wait_command(
     start = _start(root, command[0] if command else "", at)
     if check:
         return _check(start, as_json)
-    _wait(start)
+    try:
+        _wait(start, root)
+    except Blocked as halted:
+        return show_refusal(False, halted.decision, time.time())
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -135,8 +139,9 @@ def _check(start: Start, as_json: bool) -> int:
     return 0
 
 
-def _wait(start: Start) -> None:
+def _wait(start: Start, root: str) -> None:
     """Count down, by the wall clock: a machine that slept meanwhile does not wait longer."""
+    require_not_halted(root)
     view = PlainView()
     screen = Screen(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     try:
@@ -146,7 +151,8 @@ def _wait(start: Start) -> None:
                 screen.paint([], [Text(in_line(f"waiting {show_duration(int(left) + 1)}: {start.why}"))])
             else:
                 view.waits(start.why, left, left)
-            time.sleep(min(1.0, left))
+            time.sleep(min(0.5, left))
+            require_not_halted(root)
     except KeyboardInterrupt:
         say("", "Stopped waiting; nothing was started. The same command waits on.")
         raise

@@ -18,6 +18,7 @@ from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.util.durations import counted, format_time
 from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.views.cards import CircuitCard, circuit_card
+from fusewire.views.orders import OrdersView, orders_view
 from fusewire.views.session_list import SessionCounts, SessionLine, sessions_view
 from fusewire.views.warnings import warnings
 
@@ -70,6 +71,7 @@ class Panel:
     session_counts: Annotated[SessionCounts, about("sessions by state, and helpers that run")]
     loop: LoopOverview
     spend: PanelSpend
+    orders: OrdersView
 
     #: a panel that could not be collected says why, see `UnreadablePanel`
     problem = None
@@ -88,6 +90,7 @@ class UnreadablePanel:
     halted: Sequence[SessionLine] = ()
     session_counts: None = None
     spend: None = None
+    orders: None = None
 
 
 def panel(breaker: Breaker) -> Panel:
@@ -97,10 +100,11 @@ def panel(breaker: Breaker) -> Panel:
     circuits = [circuit_card(breaker, status, known) for status in _in_order(breaker.statuses())]
     sessions = sessions_view(breaker)
     table = ProjectSpend.recalled(breaker.store, SPEND)
+    orders = orders_view(breaker.root, now=now)
     return Panel(
         project=ProjectName(os.path.basename(breaker.root or "") or "fusewire", breaker.root or ""),
         at=format_time(now),
-        headline=_headline(Counter(one.state for one in circuits), len(sessions.halted)),
+        headline=_headline(Counter(one.state for one in circuits), len(sessions.halted), orders),
         circuits=circuits,
         warnings=warnings(breaker),
         sessions=sessions.sessions,
@@ -111,6 +115,7 @@ def panel(breaker: Breaker) -> Panel:
             today_usd=round(table.spent(day_of(now)), 4),
             project_usd=round(table.usd, 4),
         ),
+        orders=orders,
     )
 
 
@@ -124,9 +129,9 @@ def _in_order(statuses: list[Status]) -> list[Status]:
     return sorted(statuses, key=place)
 
 
-def _headline(counts: Counter[State], halted: int) -> Headline:
+def _headline(counts: Counter[State], halted: int, orders: OrdersView) -> Headline:
     opened, half_open = counts["OPEN"], counts["HALF_OPEN"]
-    parts = []
+    parts = ["All agents are halted by a person"] if orders.stops else []
     if opened:
         parts.append(f"{counted(opened, 'circuit')} {'is' if opened == 1 else 'are'} open")
     if halted:

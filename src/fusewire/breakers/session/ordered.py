@@ -10,7 +10,7 @@ import os
 import time
 
 from fusewire.core.decision import Decision
-from fusewire.scopes.orders import COPY, halt_of
+from fusewire.scopes.orders import COPY, halt_of, read_orders
 from fusewire.stores.rows import Doing
 from fusewire.util.durations import show_time
 from fusewire.util.errors import StoreError
@@ -65,6 +65,13 @@ def answer(
         return decision
     counted: Decision = decision.replace(unheeded=_count(event, store, halt, clock()) > _UNHEEDED)
     return counted
+
+
+def halt_here(root: str) -> Decision | None:
+    """Why no agent may begin in a project, or go on, if a person has halted it."""
+    orders = read_orders(root)
+    halt = halt_of(orders, root, None)
+    return None if halt is None else refusal(halt, "deny", copied=orders.copied)
 
 
 def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:

@@ -15,6 +15,7 @@ from fusewire.views.circuits import CircuitView
 from fusewire.views.loop import IterationView, LoopView
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
+from fusewire.views.orders import OrdersView
 from fusewire.views.panel import Panel
 from fusewire.views.session_list import SessionLine, SessionList
 from fusewire.views.sessions import SessionView
@@ -107,6 +108,7 @@ NAMES: dict[type, str] = {
     LoopView: "Loop",
     IterationView: "Iteration",
     Panel: "Panel",
+    OrdersView: "Orders",
     SessionLine: "SessionLine",
     SessionList: "Sessions",
     MovePage: "Moves",
