@@ -24,6 +24,7 @@ from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
 from fusewire.views.models import to_json
 from fusewire.views.moves import history_of
+from fusewire.views.orders import orders_view
 from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
@@ -62,7 +63,12 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     loop = overview(breaker)
     if as_json:
         print_json(
-            {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": to_json(loop)}
+            {
+                "circuits": [one.to_json() for one in statuses],
+                "warnings": warnings(breaker),
+                "loop": to_json(loop),
+                "orders": to_json(orders_view(breaker.root)),
+            }
         )
     elif circuit == "loop":
         others = [f"  {one.line}" for one in other_loops(breaker.root or "")]

@@ -74,6 +74,7 @@ _LOOKING_UP = frozenset(("pgrep", "pidof"))
 #: Programs that send requests, and what stands in those that report an event to the server.
 _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
+_ORDERS = ("fusewire/halt.token", "api/v1/halt", "api/v1/resume")
 
 #: Variables that change where agents look for their settings, and so for their hooks.
 _SETTINGS = (
@@ -288,9 +289,17 @@ def folders_of_ours() -> list[str]:
 
 def _makes_up(words: list[str], line: str) -> bool:
     """Whether an event is sent to the server as if an agent's hook did."""
+    return any(mark in line for mark in _REPORTS) and _sends(words)
+
+
+def _orders(words: list[str], line: str) -> bool:
+    """Whether the server is told to halt agents, or to let them go on."""
+    return any(mark in line for mark in _ORDERS) and _sends(words)
+
+
+def _sends(words: list[str]) -> bool:
     reads_code = _is_python(words) and _python_target(words)[:1] in ([], ["-"])
-    sends = program(words) in _SENDING or reads_code or _runs_code(words)
-    return sends and any(mark in line for mark in _REPORTS)
+    return program(words) in _SENDING or reads_code or _runs_code(words)
 
 
 def _variables_changed(line: str) -> set[str]:
@@ -459,6 +468,7 @@ def _python_target(words: list[str]) -> list[str]:
 #: Tests of a command and its line, and why what they find is refused.
 _ACTS = (
     (_makes_up, "to report what an agent did is for its hooks"),
+    (_orders, "to halt agents, or to let them go on, is for a person"),
     (_serves_unmarked, "to start the server as if no agent did is for a person"),
     (_hides_depth, "how deep agents start agents, and whether a person is there, is for a person to say"),
     (_unhooks, "to start an agent without its hooks is for a person"),

@@ -11,11 +11,12 @@ import secrets
 
 from fusewire.config import user_state_folder
 from fusewire.core.events import TEXT_LIMIT, plain
+from fusewire.scopes.once import OFFER
 from fusewire.scopes.orders import ALL, COPY, ORDERS, HaltOrder, OnceAllowed, Orders, PauseOrder, read_orders
 from fusewire.scopes.user import known_projects, open_user_store
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import show_time
-from fusewire.util.errors import FusewireError, StoreError
+from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.fast_json import dumps
 from fusewire.util.files import STATE_FOLDER, FileLock, make_folder, replace_file, set_aside
 
@@ -107,8 +108,12 @@ def end_pauses(rules: Iterable[str], fits: Callable[[PauseOrder], bool], by: str
 
 
 def allow_once(order: OnceAllowed, what: str, now: float) -> None:
-    """Let one refused call pass, once."""
-    _require_audit(AuditRow(f"once/{order.code}", now, "refused", "allowed", "allow-once", what, order.by))
+    """Let one refused call pass, once; its code is used up by that."""
+    with open_user_store().transact() as transaction:
+        if transaction.recall(f"{OFFER}{order.code}") is None:
+            raise NotFound(f"the code {order.code} was used already")
+        transaction.drop(f"{OFFER}{order.code}")
+        transaction.audit(AuditRow(f"once/{order.code}", now, "refused", "allowed", "allow-once", what, order.by))
 
     def add(orders: Orders) -> None:
         orders.once = (*orders.once, order)[-_MOST:]

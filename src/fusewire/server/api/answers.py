@@ -15,7 +15,7 @@ from fusewire.views.circuits import CircuitView
 from fusewire.views.loop import IterationView, LoopView
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
-from fusewire.views.orders import OrdersView
+from fusewire.views.orders import HaltLine, OrdersView
 from fusewire.views.panel import Panel
 from fusewire.views.session_list import SessionLine, SessionList
 from fusewire.views.sessions import SessionView
@@ -36,6 +36,14 @@ class Done:
     """An act of a person that was done."""
 
     done: Annotated[str, about("what came of it, in a sentence")]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A halt that was ordered or lifted."""
+
+    done: Annotated[str, about("what came of it, in a sentence")]
+    halts: Annotated[list[HaltLine], about("all that hold now, of all projects of the person")]
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,8 @@ class MovePage:
 NAMES: dict[type, str] = {
     ErrorAnswer: "Error",
     Done: "Done",
+    Ordered: "Ordered",
+    HaltLine: "Halt",
     ProjectList: "Projects",
     CircuitStatus: "Circuit",
     CircuitList: "Circuits",
