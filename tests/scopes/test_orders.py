@@ -19,6 +19,7 @@ from fusewire.scopes.orders import COPY, HaltOrder, OnceAllowed, PauseOrder, hal
 from fusewire.scopes.register import note_session, resolve_session
 from fusewire.scopes.user import open_user_store
 from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.files import FileLock
 from tests.helpers.project import Project
 
 
@@ -352,3 +353,12 @@ def test_no_order_is_lost_with_many_people_at_once(project: Project) -> None:
     assert [one.wait() for one in running] == [0] * 12
     assert {one.key for one in read_orders().halts} == {f"s{number}" for number in range(12)}
     assert orders.orders_path() == os.path.join(user_state_folder(), "orders.json")
+
+
+def test_a_process_that_holds_the_lock_keeps_nobody_from_halting(project: Project) -> None:
+    folder().mkdir(parents=True)
+    with FileLock(str(folder() / "orders.lock")):
+        halt(project.root)
+        with pytest.raises(StoreError, match=r"orders\.json"):
+            order_changes.change_orders(lambda one: None, [], time.time(), wait=0.1)
+    assert read_orders().halts

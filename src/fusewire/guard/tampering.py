@@ -71,6 +71,9 @@ _KILLING = frozenset(("kill", "pkill", "killall"))
 _TAKING_AWAY = frozenset(("mv", "rm", "rmdir", "shred", "truncate", "unlink"))
 _LOOKING_UP = frozenset(("pgrep", "pidof"))
 
+#: What a path into our state has in it.
+_STATE = (".fusewire", "fusewire/user.db", "fusewire/orders")
+
 #: Programs that send requests, and what stands in those that report an event to the server.
 _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
@@ -229,7 +232,7 @@ def _locks(words: list[str]) -> str:
     """A program that could hold a lock on the state, or write into it, or make git take it for the repository's."""
     adds = program(words) == "git" and not {"add", "stage", "update-index"}.isdisjoint(words)
     holds = adds or program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
-    if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
+    if holds and any(mark in word for word in words[1:] for mark in _STATE) and "-readonly" not in words:
         return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import ExitStack
 
 from fusewire.config import user_state_folder
 from fusewire.core.events import TEXT_LIMIT, plain
@@ -34,7 +35,7 @@ LONGEST_PAUSE = 86400.0
 ONCE_FOR = 600.0
 
 #: Seconds to wait for another process that gives an order.
-_WAIT = 10.0
+_WAIT, _PATIENCE = 10.0, 3.0
 
 
 def person_reason(reason: str) -> str:
@@ -54,7 +55,7 @@ def halt(order: HaltOrder, root: str | None) -> str:
             raise FusewireError(f"{_MOST} halts hold already; lift some of them first: fusewire resume")
         orders.halts = (*others, order)
 
-    change_orders(add, _projects(root), order.at)
+    change_orders(add, _projects(root), order.at, wait=_PATIENCE, insists=True)
     return _audited(AuditRow(f"halt/{_name(order)}", order.at, "running", "halted", "halt", order.reason, order.by))
 
 
@@ -138,8 +139,13 @@ def take_once(call: str, call_id: str, now: float) -> bool:
     return bool(taken)
 
 
-def change_orders(change: Callable[[Orders], None], projects: list[str], now: float, *, wait: float = _WAIT) -> Orders:
+def change_orders(
+    change: Callable[[Orders], None], projects: list[str], now: float, *, wait: float = _WAIT, insists: bool = False
+) -> Orders:
     """Let `change` edit the orders under a lock, write them, and copy the halts to these projects.
+
+    `insists`: write them also if another process does not let go of the lock. Whatever can read the file can hold it,
+    and nobody is to keep a person from stopping agents by that.
 
     The copies are written first where halts were added and last where some were lifted, so that a process that is
     killed in between leaves too much halted rather than too little.
@@ -150,7 +156,12 @@ def change_orders(change: Callable[[Orders], None], projects: list[str], now: fl
     path = os.path.join(folder, ORDERS)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with FileLock(os.path.join(folder, "orders.lock"), wait=wait):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(FileLock(os.path.join(folder, "orders.lock"), wait=wait))
+            except BlockingIOError:
+                if not insists:
+                    raise
             orders = _read_to_change(path, projects)
             before = orders.halts
             change(orders)

@@ -83,7 +83,7 @@ def document(cookie: str) -> dict[str, Any]:
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "the token of a reader or for halts (in files of the user's) or of the person (printed)",
+                    "description": "that of a reader or for halts (in files of the user's), or of the person (printed)",
                 },
                 "cookie": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "a browser's, logged in"},
             },
