@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from fusewire.core.messages import LONGEST, agent_message
+from fusewire.guard.own_files import check_own_files
 from fusewire.scopes.once import call_key, offer
 from fusewire.scopes.order_changes import take_once
 from fusewire.util.errors import FusewireError
@@ -43,7 +44,10 @@ def with_code(decision: Decision, event: Event, context: Context) -> Decision:
     refusals = [one for one in (decision, *decision.also) if one.verdict in ("deny", "halt")]
     if any(one.rule.startswith(_NEVER) or not one.rule for one in refusals) or not event.session:
         return decision
-    if context.is_by_http or not context.is_attended:
+    if context.is_by_http:
+        return decision
+    guarded = any(one.rule.startswith("guard.") for one in refusals)
+    if guarded and check_own_files(event, context.changed, context.root, context.rules) is not None:
         return decision
     try:
         code = offer(event, context.root, decision.rule, decision.reason or decision.text, time.time())

@@ -216,7 +216,7 @@ def judge(
 
     context = Context(event, root, start, environment)
     decision = decide(event, context)
-    if decision.verdict in ("deny", "halt") and event.kind == "before_tool":
+    if decision.verdict in ("deny", "halt") and event.kind == "before_tool" and context.is_attended:
         from fusewire.gate.allowed_once import with_code
 
         decision = with_code(decision, event, context)
