@@ -157,6 +157,17 @@ def test_an_allowing_call_imports_only_what_is_on_the_list(
     assert "fusewire.gate.process" in hot
 
 
+def test_orders_that_concern_nobody_here_cost_no_import(project: Project) -> None:
+    """After a resume the person's file is there, and says nothing."""
+    payload = project.bash("ls -la")
+    project.hook(payload)
+    project.run("halt", "--reason", "x")
+    project.run("resume")
+    bare = modules_of(["-c", "pass"], None, project.root)
+    hot = modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root)
+    assert hot - bare <= HOT_PATH, f"new on the hot path: {sorted(hot - bare - HOT_PATH)}"
+
+
 def test_the_list_has_nothing_that_is_no_longer_imported(project: Project) -> None:
     """Whoever makes the hook lighter takes the module off the list, so that it cannot come back unseen."""
     project.constraint("rule", "match: {command: git push --force}\n")

@@ -6,6 +6,7 @@ import time
 
 from fusewire.core.messages import LONGEST, agent_message
 from fusewire.guard.own_files import check_own_files
+from fusewire.guard.sandbox.active import PREFIX, active
 from fusewire.scopes.once import call_key, offer
 from fusewire.scopes.order_changes import take_once
 from fusewire.util.errors import FusewireError
@@ -46,8 +47,7 @@ def with_code(decision: Decision, event: Event, context: Context) -> Decision:
         return decision
     if context.is_by_http:
         return decision
-    guarded = any(one.rule.startswith("guard.") for one in refusals)
-    if guarded and check_own_files(event, context.changed, context.root, context.rules) is not None:
+    if any(one.rule.startswith("guard.") for one in refusals) and _stays_refused(event, context):
         return decision
     try:
         code = offer(event, context.root, decision.rule, decision.reason or decision.text, time.time())
@@ -57,6 +57,13 @@ def with_code(decision: Decision, event: Event, context: Context) -> Decision:
     text = _shortened(agent_message(decision, time.time()), LONGEST - len(line) - 1)
     coded: Decision = decision.replace(text=f"{text}\n{line}", also=())
     return coded
+
+
+def _stays_refused(event: Event, context: Context) -> bool:
+    """Whether a code would not help: it frees no file of ours, and the kernel does not read codes."""
+    if event.command and context.environment.get(PREFIX) and active(context.environment, context.root):
+        return True
+    return check_own_files(event, context.changed, context.root, context.rules) is not None
 
 
 def _shortened(text: str, room: int) -> str:
