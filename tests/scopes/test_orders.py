@@ -254,7 +254,7 @@ def test_offers_are_bounded() -> None:
 def test_a_code_is_used_up_by_the_person_and_what_it_allows_by_one_call() -> None:
     now = time.time()
     code = once.offer(call(), "/p", "guard.rm", "no", now)
-    allowed = OnceAllowed(once.call_key(call()), now + 600, code, "kim")
+    allowed = OnceAllowed(once.call_key(call()), "s1", now + 600, code, "kim")
     order_changes.allow_once(allowed, "guard.rm", now)
     with pytest.raises(NotFound, match="used already"):
         order_changes.allow_once(allowed, "guard.rm", now)
@@ -269,7 +269,7 @@ def test_what_was_allowed_ends_after_ten_minutes() -> None:
     now = time.time()
     code = once.offer(call(), "/p", "guard.rm", "no", now)
     key = once.call_key(call())
-    order_changes.allow_once(OnceAllowed(key, now + 600, code, "kim"), "guard.rm", now)
+    order_changes.allow_once(OnceAllowed(key, "s1", now + 600, code, "kim"), "guard.rm", now)
     assert not order_changes.take_once(key, "t", now + 600)
 
 

@@ -224,7 +224,9 @@ def allow_once_command(code: str, as_json: bool) -> int:
     if not facts:
         raise NotFound(f"no call was refused with the code {in_line(code)!r} in the last {VALID / 60:.0f} minutes")
     until = now + changes.ONCE_FOR
-    changes.allow_once(OnceAllowed(facts["key"], until, code, by), f"{facts['rule']}: {facts['call']}", now)
+    changes.allow_once(
+        OnceAllowed(facts["key"], facts["session"], until, code, by), f"{facts['rule']}: {facts['call']}", now
+    )
     if as_json:
         shown = {name: facts[name] for name in ("session", "tool", "call", "cwd", "rule", "reason")}
         print_json({"code": code, **shown, "until": format_time(until), "by": by})

@@ -55,7 +55,7 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     if event.kind == "config_change":
         return _ALLOWED
     found: list[Decision] = [ordered] if ordered is not None else []
-    if context.orders.once and event.kind == "before_tool":
+    if event.kind == "before_tool" and context.orders.may_allow(event.session):
         from fusewire.gate.allowed_once import may_pass, soften
 
         if may_pass(event, context):

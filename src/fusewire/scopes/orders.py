@@ -63,6 +63,7 @@ class OnceAllowed(Noun):
     """One refused call that a person lets pass once: `call` is its fingerprint, `taken` the id of the one that did."""
 
     call: str
+    session: str
     until: float
     code: str
     by: str
@@ -96,6 +97,14 @@ class Orders:
         """The widest halt that concerns a session of a project."""
         found = [one for one in self.halts if one.holds(project, session)]
         return min(found, key=lambda one: (ALL, PROJECT, SESSION).index(one.scope), default=None)
+
+    def may_allow(self, session: str | None) -> bool:
+        """Whether a person lets some call of a session pass once; which one, is found out elsewhere."""
+        if not any(one.session == session for one in self.once):
+            return False
+        from time import time
+
+        return any(one.session == session and time() < one.until for one in self.once)
 
     def to_json(self) -> dict[str, Any]:
         return {
