@@ -114,6 +114,12 @@ CALLS: dict[str, str] = {
         1 notify test
         0 notify deliver
         2 replay nowhere.jsonl""",
+    "orders": """
+        0 pause --for 1h --reason x
+        0 pause --end
+        0 halt --reason x
+        0 resume
+        1 allow-once ABCDEFGH""",
     "demo": "0 demo constraint",
 }
 

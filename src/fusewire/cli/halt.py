@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.cli.common import duration, print_json, project_root, rules_of, show_result
+from fusewire.cli.common import common_options, duration, print_json, project_root, rules_of, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.scopes import order_changes as changes
 from fusewire.scopes.orders import ALL, PROJECT, SESSION, HaltOrder, OnceAllowed, PauseOrder
@@ -208,8 +208,8 @@ def _end(scope: OrderScope, rules: tuple[str, ...], by: str, now: float, as_json
 
 @click.command("allow-once")
 @click.argument("code", metavar="CODE")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def allow_once_command(code: str, as_json: bool) -> int:
+@common_options
+def allow_once_command(code: str, project: str | None, as_json: bool) -> int:
     """Let one refused call pass once: CODE is in the message of the refusal, and valid for ten minutes.
 
     Exactly that call: the same session, tool, arguments and folder, within ten minutes. It is used up by the first.
@@ -218,7 +218,7 @@ def allow_once_command(code: str, as_json: bool) -> int:
     from fusewire.scopes.once import VALID, find
     from fusewire.scopes.user import open_user_store
 
-    by, now = require_person("`fusewire allow-once`"), time.time()
+    by, now = require_person("`fusewire allow-once`", project_root(project)), time.time()
     code = code.strip().upper()
     facts = find(open_user_store(read_only=True), code, now)
     if not facts:
