@@ -176,7 +176,7 @@ def test_a_damaged_record_is_said_by_every_command_and_mended_by_resume(project:
     assert "HALTED" in told
     assert project.run("resume").returncode == 0
     assert project.run("status").stderr == ""
-    assert not read_orders(str(project.root))
+    assert not read_orders(str(project.root)).halts
 
 
 def test_without_a_home_nothing_is_halted_and_one_line_says_why(project: Project) -> None:

@@ -263,6 +263,13 @@ def test_no_edit_tool_writes_an_order_even_while_every_rule_is_paused(
     assert not client.writes(filled(name, project.root)).allowed
 
 
+@pytest.mark.parametrize("tool", ["mcp__files__write_file", "mcp__files__move_file", "mcp__files__delete"])
+def test_no_tool_of_another_server_does_either(project: Project, tool: str) -> None:
+    done(project, "pause", "--for", "1h", "--reason", "x")
+    path = filled("{state}/orders.json", project.root)
+    assert not Client("claude", project.root).before(tool, {"path": path, "content": "{}"}).allowed
+
+
 @pytest.mark.parametrize("command", COMMANDS[:3] + COMMANDS[5:6] + COMMANDS[17:19] + COMMANDS[32:33])
 def test_the_shell_tool_of_every_client_is_refused_alike(client: Client, project: Project, command: str) -> None:
     done(project, "pause", "--for", "1h", "--reason", "x")

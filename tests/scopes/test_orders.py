@@ -43,7 +43,8 @@ def other(project: Project, name: str) -> Path:
 
 
 def test_without_any_order_nothing_is_made_and_nothing_holds(project: Project) -> None:
-    assert not read_orders(str(project.root))
+    found = read_orders(str(project.root))
+    assert (found.halts, found.pauses, found.once, found.damage) == ((), (), (), "")
     assert not folder().exists()
 
 
@@ -124,7 +125,7 @@ def test_a_halt_that_only_a_copy_knows_can_be_resumed_there(project: Project) ->
     shutil.rmtree(folder())
     lifted = order_changes.resume(lambda one: True, str(project.root), "", "kim", time.time())
     assert len(lifted) == 1
-    assert not read_orders(str(project.root))
+    assert not read_orders(str(project.root)).halts
 
 
 def test_a_copy_that_could_not_be_removed_halts_nothing_while_the_file_is_there(project: Project) -> None:
@@ -208,7 +209,7 @@ def test_a_person_s_folder_that_cannot_be_named_is_one_clear_line(
 ) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "nowhere")
-    assert not read_orders(str(project.root))
+    assert not read_orders(str(project.root)).halts
     with pytest.raises(FusewireError, match="HOME or XDG_STATE_HOME"):
         halt(project.root)
 

@@ -13,6 +13,7 @@ from fusewire.config.rules import PHASE_FILE, has_constraints, load_rules
 from fusewire.core.decision import Decision, strictest
 from fusewire.core.events import changes_files
 from fusewire.guard.plain import names_us
+from fusewire.scopes.orders import halt_of
 from fusewire.util.errors import in_a_line, is_broken
 
 TYPE_CHECKING = False
@@ -93,11 +94,12 @@ def _as_set(decision: Decision, event: Event, context: Context) -> Decision | No
 
 def halted_by_person(event: Event, context: Context) -> Decision | None:
     """Stop every agent in the scope of a person's halt; a file of orders that cannot be read is told."""
-    if not context.orders:
+    orders = context.orders
+    if not orders.damage and (not orders.halts or halt_of(orders, context.root, event.session) is None):
         return None
     from fusewire.breakers.session.ordered import answer
 
-    return answer(event, context.orders, context.root, lambda: context.store)
+    return answer(event, orders, context.root, lambda: context.store)
 
 
 def nesting(event: Event, context: Context) -> Decision | None:

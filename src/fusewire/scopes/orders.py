@@ -90,9 +90,6 @@ class Orders:
         #: why the file could not be read
         self.damage = ""
 
-    def __bool__(self) -> bool:
-        return bool(self.halts or self.pauses or self.damage)
-
     def halt(self, project: str, session: str | None) -> HaltOrder | None:
         """The widest halt that concerns a session of a project."""
         found = [one for one in self.halts if one.holds(project, session)]
