@@ -118,6 +118,12 @@ CALLS: dict[str, str] = {
         0 log
         0 why
         2 replay nowhere.jsonl""",
+    "orders": """
+        0 pause --for 1h --reason x
+        0 pause --end
+        0 halt --reason x
+        0 resume
+        1 allow-once ABCDEFGH""",
     "demo": "0 demo constraint",
 }
 

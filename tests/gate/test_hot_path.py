@@ -157,6 +157,19 @@ def test_an_allowing_call_imports_only_what_is_on_the_list(
     assert "fusewire.gate.process" in hot
 
 
+def test_orders_that_concern_nobody_here_cost_no_import(project: Project) -> None:
+    """After a resume the person's file says nothing; with a halt of others the hook asks which project this is."""
+    payload = project.bash("ls -la")
+    project.hook(payload)
+    project.hook({**payload, "session_id": "another"})
+    bare = modules_of(["-c", "pass"], None, project.root)
+    project.run("halt", "--session", "another", "--reason", "x")
+    for allowed in (HOT_PATH | {"fusewire.util.worktrees"}, HOT_PATH):
+        hot = modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root)
+        assert hot - bare <= allowed, f"new on the hot path: {sorted(hot - bare - allowed)}"
+        assert project.run("resume", "--all").returncode == 0
+
+
 def test_the_list_has_nothing_that_is_no_longer_imported(project: Project) -> None:
     """Whoever makes the hook lighter takes the module off the list, so that it cannot come back unseen."""
     project.constraint("rule", "match: {command: git push --force}\n")

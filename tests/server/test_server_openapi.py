@@ -15,12 +15,15 @@ import jsonschema_rs
 
 from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.server.api.openapi import document
-from fusewire.server.api.routes import ROUTES
+from fusewire.server.api.orders import ROUTES as ORDER_ROUTES
+from fusewire.server.api.routes import ROUTES as PROJECT_ROUTES
 from tests.helpers import ROOT
 from tests.helpers.lived_in import QUIET_RULE, RULE, SESSION, live_in
 from tests.helpers.project import Project
 from tests.helpers.serving import Served
 from tests.server.test_server_api import token, trip
+
+ROUTES = [*PROJECT_ROUTES, *ORDER_ROUTES]
 
 #: What each endpoint that needs an id is asked for, in a project in which everything has happened once.
 CIRCUITS = [RULE, QUIET_RULE, "loop/no_progress", "loop/rate", "phase/GREEN", "attempt/S-1", f"tool/spend/{SESSION}"]

@@ -28,6 +28,10 @@ COMMANDS = {
     "override": "constraints",
     "archive": "constraints",
     "import": "constraints",
+    "halt": "halt",
+    "resume": "halt",
+    "pause": "halt",
+    "allow-once": "halt",
     "run": "run",
     "loop": "loop",
     "wait": "wait",
@@ -69,7 +73,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"fusewire.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
 

@@ -37,6 +37,7 @@ from fusewire.cli.common import (
     print_json,
     project_command,
     read_input,
+    require_not_halted,
     show_result,
     tell_stops,
 )
@@ -132,6 +133,7 @@ def run_command(
     """
     from fusewire.run.test_cycle import run_cycle
 
+    require_not_halted(attempts.breaker.root or "")
     cycle = run_cycle(
         attempts,
         slice_id,

@@ -23,6 +23,7 @@ from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.quoting import quoted
 from fusewire.views.models import to_json
 from fusewire.views.moves import history_of
+from fusewire.views.orders import orders_view
 from fusewire.views.providers import provider_limits
 from fusewire.views.settings import config_json, settings_of
 from fusewire.views.standing import standing
@@ -73,6 +74,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
                 "loop": to_json(loop),
                 "standing": to_json(standing(breaker)),
                 "providers": to_json(limits),
+                "orders": to_json(orders_view(breaker.root)),
             }
         )
     elif circuit == "loop":

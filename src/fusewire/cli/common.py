@@ -19,6 +19,7 @@ from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted, parse_duration
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.files import STATE_FOLDER
+from fusewire.util.text import in_line
 from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
@@ -155,11 +156,24 @@ def warnings_told() -> None:
     click.get_current_context().meta[_TOLD] = True
 
 
+def require_not_halted(root: str) -> None:
+    """Blocked, if a person has halted the agents of this project: nothing begins meanwhile."""
+    from fusewire.breakers.session.ordered import halt_here
+
+    halted = halt_here(root)
+    if halted is not None:
+        raise Blocked(halted)
+
+
 def show_warnings(breaker: Breaker) -> None:
+    from fusewire.views.orders import orders_view
+
     known, found, configured = notices(breaker), warnings(breaker), len(breaker.rules.warnings)
     if configured > _MOST_WARNINGS:
         more = f"and {counted(configured - _MOST_WARNINGS, 'more setting')} that cannot be used: fusewire doctor"
         found[_MOST_WARNINGS:configured] = [more]
+    if breaker.root is not None:
+        tell(*map(in_line, orders_view(breaker.root).lines), err=True, fg="red")
     hint = " (seen it? fusewire doctor --acknowledge)"
     warn(*(f"{warning}{hint if warning in known else ''}" for warning in found))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_outside_loop
-from fusewire.cli.common import print_json, project_command, read_input, show_result, tell_stops
+from fusewire.cli.common import print_json, project_command, read_input, require_not_halted, show_result, tell_stops
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.decision import Blocked
@@ -53,6 +53,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     from fusewire.breakers.loop.owner import owner
 
     require_outside_loop(breaker.root or "")
+    require_not_halted(breaker.root or "")
     loop, mine = Loop(breaker), owner()
     unfinished = None if as_json else loop.running([mine])
     if unfinished is not None:  # the script never ended it; a script that uses tokens may have several
@@ -64,7 +65,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
         except Blocked as blocked:
             if not wait or blocked.decision.retry_after is None:
                 raise
-            _wait(loop, blocked.decision)
+            _wait(loop, blocked.decision, breaker.root or "")
     if as_json:
         print_json(
             {
@@ -154,7 +155,7 @@ def _say_result(loop: Loop, result: IterationResult, as_json: bool) -> int:
     return 3 if halted else 0
 
 
-def _wait(loop: Loop, decision: Decision) -> None:
+def _wait(loop: Loop, decision: Decision, root: str) -> None:
     import time
 
     view = PlainView()
@@ -162,6 +163,7 @@ def _wait(loop: Loop, decision: Decision) -> None:
     while refused is not None and (left := refused.retry_after) is not None:
         view.waits(f"{refused.rule}: {refused.reason}", left, left)
         time.sleep(min(1.0, left))
+        require_not_halted(root)
         refused = loop.refusal()
 
 

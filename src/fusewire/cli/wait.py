@@ -15,10 +15,11 @@ from rich.text import Text
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.provider import agent_of_program, provider_circuit
-from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.common import common_options, print_json, project_root, require_not_halted, show_refusal
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
+from fusewire.core.decision import Blocked
 from fusewire.scopes.providers import Providers
 from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import show_duration, show_time
@@ -71,8 +72,8 @@ def wait_command(
     quiet = "23:00-07:00" in [loop] of the configuration: then it waits until they end. Ctrl-C ends the wait, and
     nothing is started. The command takes the place of this program, with its terminal.
 
-    Exit codes: the command's own; 1 if there is no session to read or no such program; 3 inside an agent; 130 after
-    Ctrl-C while it waits.
+    Exit codes: the command's own; 1 if there is no session to read or no such program; 3 inside an agent, or while a
+    person has halted the project (fusewire halt); 130 after Ctrl-C while it waits.
     """
     if until_reset == (at is not None):
         raise click.UsageError("say what to wait for: either --until-reset or --at HH:MM")
@@ -87,8 +88,12 @@ def wait_command(
             raise FusewireError(f"no such program: {command[0]}")
     if check:
         return _check(_start(root, "", at), as_json)
-    while not _may_start(start := _start(root, command[0], at)):
-        _wait(start)
+    try:
+        require_not_halted(root)
+        while not _may_start(start := _start(root, command[0], at)):
+            _wait(start, root)
+    except Blocked as halted:
+        return show_refusal(False, halted.decision, time.time())
     say(f"Starting: {start.why}.")
     try:
         os.execvp(command[0], command)
@@ -187,8 +192,9 @@ def _check(start: Start, as_json: bool) -> int:
     return 0
 
 
-def _wait(start: Start) -> None:
+def _wait(start: Start, root: str) -> None:
     """Count down, by the wall clock: a machine that slept meanwhile does not wait longer."""
+    require_not_halted(root)
     view = PlainView()
     screen = Screen(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     try:
@@ -198,7 +204,8 @@ def _wait(start: Start) -> None:
                 screen.paint([], [Text(in_line(f"waiting {show_duration(int(left) + 1)}: {start.why}"))])
             else:
                 view.waits(start.why, left, left)
-            time.sleep(min(1.0, left))
+            time.sleep(min(0.5, left))
+            require_not_halted(root)
     except KeyboardInterrupt:
         say("", "Stopped waiting; nothing was started. The same command waits on.")
         raise

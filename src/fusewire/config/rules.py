@@ -136,6 +136,10 @@ class Rules:
         fitting = (mode for pattern, mode in reversed(self.modes) if matches(family, pattern) or matches(rule, pattern))
         return next(fitting, "enforce")
 
+    def is_softened(self, rule: str) -> bool:
+        """Whether a rule only logs, or is off; never one that keeps Fusewire itself."""
+        return bool(self.modes) and not rule.startswith("fusewire.") and self.mode(rule) != "enforce"
+
     def as_set(self, decision: Decision) -> Decision:
         """What may be said of a decision: of a rule in `log` mode nothing, of one that is off there is none."""
         mode = self.mode(decision.rule) if self.modes and decision.rule else "enforce"

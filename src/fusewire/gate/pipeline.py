@@ -13,6 +13,7 @@ from fusewire.config.rules import PHASE_FILE, has_constraints, load_rules
 from fusewire.core.decision import Decision, strictest
 from fusewire.core.events import changes_files
 from fusewire.guard.plain import names_us
+from fusewire.scopes.orders import halt_of
 from fusewire.util.errors import in_a_line, is_broken
 
 TYPE_CHECKING = False
@@ -58,13 +59,18 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
         return _note_error(event, context)
     found: list[Decision] = [ordered] if ordered is not None else []
     context.earlier = found
+    if event.kind == "before_tool" and context.orders.may_allow(event.session):
+        from fusewire.gate.allowed_once import may_pass, soften
+
+        if may_pass(event, context):
+            soften(context.rules)
     for step in steps:
         counts = step is steps[-1]
         if context.refusal is not None and not counts:
             continue
         decision = step(event, context)
         if decision is not None and not counts and context.rules.modes:
-            decision = _as_set(decision, context)
+            decision = _as_set(decision, event, context)
         if decision is not None:
             found.append(decision)
             if decision.verdict in ("deny", "halt"):
@@ -72,22 +78,31 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     return strictest(found) or _ALLOWED
 
 
-def _as_set(decision: Decision, context: Context) -> Decision | None:
+def _as_set(decision: Decision, event: Event, context: Context) -> Decision | None:
     """The decision as far as the rule's mode lets it speak; nobody switches off what keeps the breaker itself."""
     if decision.rule.startswith("fusewire."):
         return decision
     heard = context.rules.as_set(decision)
+    if heard is decision:
+        return decision
+    if event.kind == "before_tool" and decision.rule.startswith("guard."):
+        from fusewire.guard.own_files import check_own_files
+
+        kept = check_own_files(event, context.changed, context.root, context.rules)
+        if kept is not None:
+            return kept
     context.logged += heard.logged
-    return heard if heard is decision else None
+    return None
 
 
 def halted_by_person(event: Event, context: Context) -> Decision | None:
     """Stop every agent in the scope of a person's halt; a file of orders that cannot be read is told."""
-    if not context.orders:
+    orders = context.orders
+    if not orders.damage and (not orders.halts or halt_of(orders, context.root, event.session) is None):
         return None
     from fusewire.breakers.session.ordered import answer
 
-    return answer(event, context.orders, context.root, lambda: context.store, context.rules)
+    return answer(event, orders, context.root, lambda: context.store)
 
 
 def nesting(event: Event, context: Context) -> Decision | None:
@@ -176,12 +191,18 @@ def integrity(event: Event, context: Context) -> Decision | None:
             return None
         from fusewire.guard.around_calls import before_call
 
-        return before_call(event, root, rules, context.changed, renews=not context.is_by_http, patience=PATIENCE)
+        softened = rules.is_softened("guard.integrity")
+        return before_call(
+            event, root, rules, context.changed, renews=not context.is_by_http, patience=PATIENCE, softened=softened
+        )
     if not (event.kind in _MOMENTS and not context.is_by_http) and (event.kind != "after_tool" or context.looks):
         return None
     from fusewire.guard.around_calls import after_event
 
     decision = after_event(event, root, rules, PATIENCE)
+    if decision is not None and decision.verdict == "allow":
+        context.logged += decision.logged
+        decision = None
     if event.kind == "after_tool" and context.environment.get(_PREFIX):
         return strictest((decision, _explain_kernel(event, context)))
     return decision

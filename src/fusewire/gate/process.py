@@ -262,6 +262,10 @@ def judge(
         from fusewire.breakers.session.decided import note_apart
 
         decision = note_apart(event, decision, root, lambda: context.store, time())
+    if decision.verdict in ("deny", "halt") and event.kind == "before_tool" and context.is_attended:
+        from fusewire.gate.allowed_once import with_code
+
+        decision = with_code(decision, event, context)
     if news:  # something else stood where a file of ours belongs: reported once, by the process that found it
         decision = _add_news(decision)
     if decision.unheeded and ends and not agent.interrupt(payload):

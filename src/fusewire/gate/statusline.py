@@ -160,6 +160,8 @@ class Glance(Noun):
     nearest: SeenCircuit | None
     spend: SeenSpend
     problem: str | None
+    #: what a person has ordered for the session: a halt, or that rules only log
+    ordered: str | None = None
 
 
 def to_json(value: Any) -> Any:
@@ -189,6 +191,8 @@ def _body(seen: Glance, room: int) -> str:
 
 
 def _facts(seen: Glance) -> Iterator[str]:
+    if seen.ordered:
+        yield seen.ordered
     if seen.halted:
         yield f"{seen.halted} until you say something"
     yield _WORDS.get(seen.state, "")
@@ -242,9 +246,25 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
         state = "UNHEARD"  # not guarded: its hooks do not run, or not yet
     elif spend.reached:
         state = "LIMIT"
+    ordered, is_halt = _ordered(root, session, time.time())
+    state = "HALTED" if is_halt else state
     near = [one for one in seen.circuits if one.is_near]
     nearest = max(near, key=lambda one: one.level / one.threshold, default=None)
-    return Glance(state, session, halted or None, active, nearest, spend, problem)
+    return Glance(state, session, halted or None, active, nearest, spend, problem, ordered or None)
+
+
+def _ordered(root: str, session: str | None, now: float) -> tuple[str, bool]:
+    """What a person has ordered for a session, in a few words, and whether it is a halt."""
+    from fusewire.scopes.orders import halt_of, paused_rules, read_orders
+
+    orders = read_orders(root)
+    halt = halt_of(orders, root, session)
+    if halt is not None:
+        return f"by {halt.by}: {halt.reason} (fusewire resume)", True
+    if orders.damage:
+        return "a person's orders cannot be read: fusewire doctor", False
+    rules = paused_rules(orders, root, session, now) if orders.pauses else []
+    return (f"paused: {', '.join('all rules' if one == '*' else one for one in rules)}" if rules else ""), False
 
 
 def _lost_hooks(state: SessionMemory) -> bool:

@@ -29,18 +29,26 @@ if TYPE_CHECKING:
 
 
 def before_call(
-    event: Event, root: str, rules: Rules, changed: tuple[str, ...], *, renews: bool, patience: float
+    event: Event,
+    root: str,
+    rules: Rules,
+    changed: tuple[str, ...],
+    *,
+    renews: bool,
+    patience: float,
+    softened: bool = False,
 ) -> Decision | None:
     """Record what the protected files are before a call that may change files; halt if the session is halted.
 
-    `renews` is false for events that an agent can make up: they make nothing right.
+    `renews` is false for events that an agent can make up: they make nothing right. `softened`: a person lets the call
+    change what it will, so that nothing of it is undone.
     """
     try:
         if not os.path.isdir(root):
             return None
         folder = folder_of(root, make=True)
         text = halted(root, event.session)
-        if text:
+        if text and not softened:
             from fusewire.core.decision import Decision
 
             return Decision("halt", rule=INTEGRITY, text=text)
@@ -54,7 +62,7 @@ def before_call(
             if decision is not None and decision.verdict == "halt":
                 _halt(root, event, decision, patience)
                 return decision
-        start_call(folder, root, event, changed)
+        start_call(folder, root, event, changed, allowed=softened)
     except OSError:
         pass  # the guard allowed the call; only its backstop is out of order, and reports it afterwards
     return None
@@ -100,6 +108,8 @@ def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: flo
     if event.kind == "after_tool":
         permitted = _permitted(event, check.protected) if changes_files(event.tool) and not event.failed else []
         cause = event.described() or event.tool
+        if any(one.allowed for one in windows):
+            return check.accept(cause, now)
         decision = check.after(cause, now, windows=windows, permitted=permitted, took=event.took)
     elif check.integrity.exists():
         decision = check.renew(now)

@@ -152,6 +152,8 @@ class NotedCall(Noun):
     text: str
     tool: str
     log: int
+    #: a person lets it change what it will
+    allowed: bool = False
 
     @classmethod
     def from_data(cls, data: object, name: str, start: float) -> NotedCall | None:
@@ -166,17 +168,18 @@ class NotedCall(Noun):
             str(data.get("text", "")),
             str(data.get("tool", "")),
             log if isinstance(log, int) else 0,
+            data.get("allowed") is True,
         )
 
 
-def start_call(folder: str, root: str, event: Event, changed: tuple[str, ...]) -> None:
+def start_call(folder: str, root: str, event: Event, changed: tuple[str, ...], *, allowed: bool = False) -> None:
     """Note that a call which may change files begins; an edit tool can change none but the named ones."""
     paths = list(changed) if changed and not event.command else None
     try:
         log = os.stat(os.path.join(root, ".git", "logs", "HEAD")).st_size
     except OSError:
         log = 0
-    noted = {"paths": paths, "text": event.described()[:2000], "tool": event.tool, "log": log}
+    noted = {"paths": paths, "text": event.described()[:2000], "tool": event.tool, "log": log, "allowed": allowed}
     replace_file(os.path.join(folder, _call_name(event)), dumps(noted).encode())
 
 

@@ -121,6 +121,18 @@ class IntegrityCheck:
             looked = {name: kind for name, kind in kinds.items() if name not in right}
             return self._judge(work, looked, windows, cause, now)
 
+    def accept(self, cause: str, now: float) -> Decision | None:
+        """After a call that a person has allowed: what it changed is right. What would have been undone is logged."""
+        if not self.integrity.exists():
+            return None
+        with self.integrity.transact(_PATIENCE) as work:
+            kinds = work.compare()
+            bad = [name for name, kind in kinds.items() if self._is_bad(name, kind)]
+            work.manifest.pending.clear()
+            work.accept(now, kinds.keys())
+        reason = f"{cause[:200]} changed {', '.join(bad[:_NAMED])}, which a person allowed"
+        return Decision("allow", rule=RULE, logged=(Decision("halt", rule=RULE, reason=reason),)) if bad else None
+
     def halt(self, session: str | None, text: str) -> None:
         """Halt a session until a person lifts it; `text` is its message."""
         calls.write(self.root, "halt", f"{session or ''}\n{text}")

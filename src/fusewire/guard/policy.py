@@ -101,10 +101,15 @@ def below(root: str, start: str) -> tuple[str, ...]:
     return (*found, kept) if found else ()
 
 
-def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = ()) -> Protected:
-    """The protected paths of a project, as its configuration and Fusewire's own needs say, and what is `also` given."""
+def protected_of(
+    root: str, rules: Rules | None = None, also: tuple[str, ...] = (), *, own_only: bool = False
+) -> Protected:
+    """The protected paths of a project, as its configuration and Fusewire's own needs say, and what is `also` given.
+
+    `own_only`: what Fusewire needs, which no setting and no pause takes out.
+    """
     rules = rules or load_rules(root)
-    documents, configuration, ignored, roots, grants = rules.guard
+    documents, configuration, ignored, roots, grants = rules.guard if not own_only else ((), (), (), (".",), ())
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     settings, runs = _in_homes()
     unwatched += [os.path.expanduser(folder) for folder in runs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config import user_config_path, user_state_folder
 from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import (
     AGENT_VARIABLES,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(
-    ("reset", "config", "override", "archive", "import", "install", "uninstall", "hook", "grant", "wrap")
+    "reset config override archive import install uninstall hook grant wrap halt resume pause allow-once".split()
 )
 
 #: Commands with acts of both kinds: those that only a person may do.
@@ -70,12 +71,19 @@ _KILLING = frozenset(("kill", "pkill", "killall"))
 _TAKING_AWAY = frozenset(("mv", "rm", "rmdir", "shred", "truncate", "unlink"))
 _LOOKING_UP = frozenset(("pgrep", "pidof"))
 
+#: What a path into our state has in it.
+_STATE = (".fusewire", "fusewire/user.db", "fusewire/orders")
+
 #: Programs that send requests, and what stands in those that report an event to the server.
 _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
+_ORDERS = ("fusewire/halt.token", "api/v1/halt", "api/v1/resume")
 
 #: Variables that change where agents look for their settings, and so for their hooks.
-_SETTINGS = ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
+_SETTINGS = (
+    *("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", *HOME_VARIABLES),
+    *(name for agent in KNOWN_AGENTS for name in agent.setting_variables),
+)
 
 #: Programs that run a line later or elsewhere, or type it in a person's place.
 _HANDING_ON = frozenset(
@@ -224,7 +232,7 @@ def _locks(words: list[str]) -> str:
     """A program that could hold a lock on the state, or write into it, or make git take it for the repository's."""
     adds = program(words) == "git" and not {"add", "stage", "update-index"}.isdisjoint(words)
     holds = adds or program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
-    if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
+    if holds and any(mark in word for word in words[1:] for mark in _STATE) and "-readonly" not in words:
         return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""
 
@@ -270,14 +278,31 @@ def removes_state(words: list[str]) -> str:
 
 
 def is_own_file(path: str) -> bool:
+    """Whether it is Fusewire's, in a project or in the person's folders; a path in the project is relative to it."""
+    if path[:1] == "/" and any(f"{path}/".startswith(f"{folder}/") for folder in folders_of_ours()):
+        return True
     return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def folders_of_ours() -> list[str]:
+    """Where the person's settings and state lie, under each of their names."""
+    found = [os.path.dirname(user_config_path()), user_state_folder(), os.path.expanduser("~/.local/state/fusewire")]
+    return list(dict.fromkeys([*found, *map(os.path.realpath, found)]))
 
 
 def _makes_up(words: list[str], line: str) -> bool:
     """Whether an event is sent to the server as if an agent's hook did."""
+    return any(mark in line for mark in _REPORTS) and _sends(words)
+
+
+def _orders(words: list[str], line: str) -> bool:
+    """Whether the server is told to halt agents, or to let them go on."""
+    return any(mark in line for mark in _ORDERS) and _sends(words)
+
+
+def _sends(words: list[str]) -> bool:
     reads_code = _is_python(words) and _python_target(words)[:1] in ([], ["-"])
-    sends = program(words) in _SENDING or reads_code or _runs_code(words)
-    return sends and any(mark in line for mark in _REPORTS)
+    return program(words) in _SENDING or reads_code or _runs_code(words)
 
 
 def _variables_changed(line: str) -> set[str]:
@@ -446,6 +471,7 @@ def _python_target(words: list[str]) -> list[str]:
 #: Tests of a command and its line, and why what they find is refused.
 _ACTS = (
     (_makes_up, "to report what an agent did is for its hooks"),
+    (_orders, "to halt agents, or to let them go on, is for a person"),
     (_serves_unmarked, "to start the server as if no agent did is for a person"),
     (_hides_depth, "how deep agents start agents, and whether a person is there, is for a person to say"),
     (_unhooks, "to start an agent without its hooks is for a person"),

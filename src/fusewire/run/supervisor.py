@@ -20,6 +20,7 @@ from fusewire.breakers.loop import questions
 from fusewire.breakers.loop.overview import starts_in_hour
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
+from fusewire.breakers.session.ordered import halt_here
 from fusewire.core.decision import Blocked, Decision
 from fusewire.core.pacing import delay, spacing, tightest, words
 from fusewire.run.output_log import OutputLog, prune
@@ -75,6 +76,8 @@ class Supervisor:
         self._interrupted = self._by_a_person = False
         #: the next start has been delayed as its pace wants
         self._paced = False
+        #: a person has halted the project's agents
+        self._halt: Decision | None = None
         #: the circuit that is waited for has just been shown with its evidence
         self._explained = False
         self._confinement: Confinement | None = None
@@ -89,6 +92,8 @@ class Supervisor:
     def run(self) -> Outcome:
         """Until it ends; everything that was started has ended by then."""
         with Signals(self._interrupt):
+            if self._is_halted():
+                return self._outcome(HALTED, "", self._halt)
             refused = self._too_deep() or self._take_place()
             if self._interrupted:
                 self._place.leave()
@@ -177,6 +182,8 @@ class Supervisor:
             claimed = until
         self._read_junit(checks, earlier)
         answer = with_checks(answer, checks)
+        if self._is_halted():  # in the middle of a check, which says nothing then
+            return self._stopped(begun, answer, seen)
         result = self.loop.end(
             begun.token,
             why=why,
@@ -248,6 +255,9 @@ class Supervisor:
     def _stopped(self, begun: IterationStart, answer: AgentOutput, seen: IterationTrace) -> Outcome:
         """A person's Ctrl-C is no judgement, nor that a person wants the place; another signal an agent can send as
         well, so that it must show."""
+        if self._halt is not None:
+            self.loop.abandon(begun.token)
+            return self._outcome(HALTED, seen.text) if seen.verdict == "halt" else self._outcome(HALTED, "", self._halt)
         why = self._stopped_why()
         if self._by_a_person:
             self.loop.abandon(begun.token)
@@ -439,6 +449,8 @@ class Supervisor:
         options = self.options
         if self._interrupted:
             return self._outcome(INTERRUPTED, self._stopped_why())
+        if self._is_halted():
+            return self._outcome(HALTED, "", self._halt)
         if options.max_iterations is not None and self.iterations >= options.max_iterations:
             why = f"its iterations are used up (--max-iterations {options.max_iterations})"
             return replace(self._outcome(CAPPED, why), cap="max-iterations")
@@ -497,9 +509,15 @@ class Supervisor:
         self._interrupted = True
 
     def _stops(self) -> bool:
-        if self._interrupted:
+        if self._interrupted or self._is_halted():
             self._tell_once("stopping: the agent is asked to end ...")
-        return self._interrupted
+            return True
+        return False
+
+    def _is_halted(self) -> bool:
+        """Whether a person has halted this run; asked several times a second, and it stays so."""
+        self._halt = self._halt or halt_here(self.loop.root)
+        return self._halt is not None
 
     def _outcome(self, code: int, reason: str, decision: Decision | None = None) -> Outcome:
         if decision is not None:

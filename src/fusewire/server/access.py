@@ -1,12 +1,13 @@
 """Authenticate requests: tokens, the sessions of browsers, and the secret that a form must repeat.
 
-Three tokens, because they end up in different hands:
+Four tokens, because they end up in different hands:
 
 person   made at every start and kept in memory only. Whoever has it may reset, grant and resolve. It is shown
          once, on the terminal of the person who started the server; no file, environment or command line has it, so
          that an agent of the same user cannot pick it up.
 reader   in a file of the user's: may read JSON and metrics, which an agent can read in the project anyway.
 hooks    in a file of the user's: may report what an agent did. It lifts nothing.
+halt     in a file of the user's, for a gateway: may halt agents, and lift what it has halted itself.
 
 A browser exchanges the person's token for a cookie once, by POST; after that no page and no URL has it. Browsers keep
 the addresses that they were given in files, and programs are seen with theirs on the command line: so an address never
@@ -51,9 +52,9 @@ class Session:
 class Access:
     """The tokens of a running server, and who is logged in."""
 
-    def __init__(self, reader: str) -> None:
+    def __init__(self, reader: str, halt: str = "") -> None:
         self.person = secrets.token_urlsafe(32)
-        self._tokens = {"person": self.person, "reader": reader}
+        self._tokens = {"person": self.person, "reader": reader, "halt": halt}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._codes: OrderedDict[str, float] = OrderedDict()
 

@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from fusewire.server import hooks, login, metrics, pages
 from fusewire.server.actions import why_not
-from fusewire.server.api import openapi, routes
+from fusewire.server.api import openapi, orders, routes
 from fusewire.server.live import Live, LiveAll, events
 from fusewire.server.projects import KnownProjects
 from fusewire.server.security import SMALL, Doorkeeper
@@ -48,6 +48,7 @@ ROUTES = [
     Route("/events", events),
     Route("/hooks/{agent}", hooks.hook, methods=["POST"]),
     *routes.ROUTES,
+    *orders.ROUTES,
     *openapi.ROUTES,
     *metrics.ROUTES,
     *pages.ROUTES,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from fusewire.config.rules import DATABASE, load_rules
 from fusewire.core.circuit import CircuitState
 from fusewire.engine.breaker import Breaker
+from fusewire.scopes.orders import orders_path
 from fusewire.stores.readonly import BriefSqlite
 from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.files import file_stamp
 from fusewire.views.panel import Panel, ProjectName, UnreadablePanel, panel
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class WatchedProject:
         if self._was_there and not version:
             raise StoreError(f"the state database is gone: {os.path.join(self.root, DATABASE)}; see: fusewire doctor")
         self._was_there = bool(version)
-        return version
+        return (*version, *(file_stamp(orders_path()) or ()))
 
     def breaker(self) -> Breaker:
         """To look with; the rules are those that the project has now."""

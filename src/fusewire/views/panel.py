@@ -19,6 +19,7 @@ from fusewire.util.durations import counted, format_time
 from fusewire.util.errors import StoreError
 from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.views.cards import CircuitCard, circuit_card
+from fusewire.views.orders import OrdersView, orders_view
 from fusewire.views.providers import ProviderLimit, provider_limits
 from fusewire.views.session_list import SessionCounts, SessionLine, sessions_view
 from fusewire.views.warnings import warnings
@@ -73,6 +74,7 @@ class Panel:
     loop: LoopOverview
     spend: PanelSpend
     providers: Annotated[list[ProviderLimit], about("providers that refuse requests now, for every project")]
+    orders: OrdersView
 
     #: a panel that could not be collected says why, see `UnreadablePanel`
     problem = None
@@ -92,6 +94,7 @@ class UnreadablePanel:
     session_counts: None = None
     spend: None = None
     providers: Sequence[ProviderLimit] = ()
+    orders: None = None
 
 
 def panel(breaker: Breaker) -> Panel:
@@ -102,10 +105,11 @@ def panel(breaker: Breaker) -> Panel:
     sessions = sessions_view(breaker)
     table = ProjectSpend.recalled(breaker.store, SPEND)
     providers, unread = _providers(now)
+    orders = orders_view(breaker.root, now=now)
     return Panel(
         project=ProjectName(os.path.basename(breaker.root or "") or "fusewire", breaker.root or ""),
         at=format_time(now),
-        headline=_headline(Counter(one.state for one in circuits), len(sessions.halted)),
+        headline=_headline(Counter(one.state for one in circuits), len(sessions.halted), orders),
         circuits=circuits,
         warnings=warnings(breaker) + unread,
         sessions=sessions.sessions,
@@ -117,6 +121,7 @@ def panel(breaker: Breaker) -> Panel:
             project_usd=round(table.usd, 4),
         ),
         providers=providers,
+        orders=orders,
     )
 
 
@@ -138,9 +143,9 @@ def _in_order(statuses: list[Status]) -> list[Status]:
     return sorted(statuses, key=place)
 
 
-def _headline(counts: Counter[State], halted: int) -> Headline:
+def _headline(counts: Counter[State], halted: int, orders: OrdersView) -> Headline:
     opened, half_open = counts["OPEN"], counts["HALF_OPEN"]
-    parts = []
+    parts = ["All agents are halted by a person"] if orders.stops else []
     if opened:
         parts.append(f"{counted(opened, 'circuit')} {'is' if opened == 1 else 'are'} open")
     if halted:

@@ -31,7 +31,7 @@ def halt(unit: UnitOfWork, rule: str, text: str, *, circuit: str = "", call: str
 def still_halted(unit: UnitOfWork, call: str = "") -> Decision | None:
     """The same answer again, if the session is halted."""
     known = unit.state.halted
-    if known is None:
+    if known is None or unit.rules.is_softened(known.rule):
         return None
     if known.circuit and _is_closed(unit, known.circuit):
         unit.state.halted = None

@@ -1,18 +1,18 @@
 """Answer the agents of a session that a person has halted, until a person resumes.
 
-It is not kept with the session, as the halts of rules are: the moment the order is gone, the session goes on.
+It is not kept with the session, as the halts of rules are: the moment the order is gone, the session goes on, and
+none of its counts has moved.
 """
 
 from __future__ import annotations
 
+import os
 import time
 
 from fusewire.breakers.session.decided import note
-from fusewire.breakers.session.state import Repeats
-from fusewire.breakers.session.tool_calls import begin_turn
-from fusewire.breakers.session.unit_of_work import UnitOfWork
 from fusewire.core.decision import Decision
-from fusewire.scopes.orders import halt_of
+from fusewire.scopes.orders import COPY, halt_of, read_orders
+from fusewire.stores.rows import Doing
 from fusewire.util.durations import show_time
 from fusewire.util.errors import StoreError
 
@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.scopes.orders import HaltOrder, Orders
     from fusewire.stores import Store
@@ -30,8 +29,12 @@ RULE = "fusewire.halt"
 #: What is stopped; at the others the agent ends, or nothing can be said.
 _STOPPED = frozenset(("before_tool", "after_tool", "permission", "prompt", "relayed", "notice"))
 
-#: Refused calls in a row after which the process of an agent that goes on is ended.
-_UNHEEDED = 3
+#: Refused replies in a row after which the process of an agent that goes on is ended; seconds that a reply takes at
+#: least; seconds after which a row is forgotten.
+_UNHEEDED, _REPLY, _KEPT = 3, 1.0, 86400.0
+
+#: What a row of refusals of one agent is remembered under.
+_MEMORY = "ordered/"
 
 _WHAT = {"all": "all agents", "project": "the agents of this project", "session": "this session"}
 
@@ -41,7 +44,6 @@ def answer(
     orders: Orders,
     root: str,
     store: Callable[[], Store],
-    rules: Rules,
     *,
     clock: Callable[[], float] = time.time,
 ) -> Decision | None:
@@ -51,6 +53,10 @@ def answer(
         is_start = event.kind in ("session_start", "prompt")
         remark = f"fusewire: {orders.damage}; a person can run: fusewire resume"
         return Decision("allow", remarks=(remark,)) if orders.damage and is_start else None
+    if not os.path.lexists(os.path.join(root, COPY)):
+        from fusewire.scopes.order_changes import keep_copy
+
+        keep_copy(root, orders)
     if event.kind == "session_start":
         return refusal(halt, "tell", copied=orders.copied)
     if event.kind not in _STOPPED:
@@ -58,9 +64,16 @@ def answer(
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
         return decision
-    times, code = _count(event, store, rules, halt, decision, clock())
+    times, code = _count(event, store, halt, decision, clock())
     counted: Decision = decision.replace(unheeded=times > _UNHEEDED, code=code)
     return counted
+
+
+def halt_here(root: str) -> Decision | None:
+    """Why no agent may begin in a project, or go on, if a person has halted it."""
+    orders = read_orders(root)
+    halt = halt_of(orders, root, None)
+    return None if halt is None else refusal(halt, "deny", copied=orders.copied)
 
 
 def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
@@ -78,21 +91,25 @@ def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
 
 
 def _count(
-    event: Event, store: Callable[[], Store], rules: Rules, halt: HaltOrder, decision: Decision, now: float
+    event: Event, store: Callable[[], Store], halt: HaltOrder, decision: Decision, now: float
 ) -> tuple[int, str]:
-    """How many calls of this agent the halt has refused in a row, and the code under which this is written down."""
+    """How many replies of this agent the halt has refused, and the code under which this is written down."""
+    session, agent = event.session or "none", event.subagent or ""
+    name = f"{_MEMORY}{session}/{agent}"
     try:
         with store().transact() as transaction:
-            unit = UnitOfWork(transaction, rules, event, now)
-            lane = unit.lane
-            if lane.halts is None or (lane.refused_at or 0.0) < halt.at:
-                lane.halts = Repeats.none()
-            begin_turn(unit)
-            lane.refused_at = now
-            halts = lane.halts
-            halts.add(unit.turn, event.call or event.described(), event.call)
-            unit.log_doing("halted", event.tool, f"{RULE}: {event.described()}")
-            unit.save()
-            return int(halts.times), note(transaction, event, now, decision)
-    except StoreError:
+            try:
+                known = transaction.recall(name) or {}
+            except ValueError:
+                known = {}
+            if known.get("halt") != halt.at:
+                known = {"halt": halt.at, "times": 0, "last": 0.0}
+            if not 0 <= now - known["last"] < _REPLY:  # the calls of one reply are one
+                known["times"] += 1
+                known["last"] = now
+                transaction.forget(_MEMORY, now - _KEPT)
+                transaction.remember(name, known, now)
+            transaction.happened(Doing(session, agent, now, "halted", event.tool, f"{RULE}: {event.described()}"))
+            return int(known["times"]), note(transaction, event, now, decision)
+    except (StoreError, OSError, KeyError, TypeError):
         return 0, ""  # the call is refused all the same

@@ -227,7 +227,7 @@ def _asked(unit: UnitOfWork, call: Call, looks: bool, refused_by: str) -> Decisi
     if known is not None and not (looks and known.rule == "guard.integrity"):
         from fusewire.breakers.session.halting import still_halted
 
-        begin_turn(unit)
+        _begin_turn(unit)
         halted = still_halted(unit, call.mark)
         if halted is not None:
             unit.lane.refused_at = unit.now
@@ -247,7 +247,7 @@ def _unless_halted(unit: UnitOfWork, answer: Decision) -> Decision:
 
 
 def _before(unit: UnitOfWork, call: Call) -> Decision:
-    begin_turn(unit)
+    _begin_turn(unit)
     event, lane = unit.event, unit.lane
     lease = event.call or call.mark
     leases: list[str] = []
@@ -284,7 +284,7 @@ def _may_be_asked(decision: Decision) -> bool:
     return decision.verdict == "deny" and not decision.rule.startswith("tool.spend")
 
 
-def begin_turn(unit: UnitOfWork) -> None:
+def _begin_turn(unit: UnitOfWork) -> None:
     """A new reply of the model has begun, if all calls of the last one are settled and nobody tells us of batches."""
     lane = unit.lane
     if unit.state.batched:
@@ -449,7 +449,7 @@ def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
 
 def _refused_elsewhere(unit: UnitOfWork, call: Call, rule: str) -> Decision:
     """The guard or a constraint said no, and says why; the agent is halted if it keeps asking for the same."""
-    begin_turn(unit)
+    _begin_turn(unit)
     _note_refusal(unit, call)
     times = _count_refusal(unit, call, call.mark)
     if times < unit.settings["loops.halt_after"]:

@@ -24,6 +24,9 @@ _WITH_KEYS, _WITH_HEAD = 4, 5
 _WITH_TITLES, _WITH_MOVES = 6, 11
 _MOVES = 8
 
+#: Rows of a terminal from which on there is room for a person's orders, and how many of them are shown.
+_WITH_ORDERS, _ORDERS = 8, 3
+
 _LISTS: dict[str, Callable[[Any, str, int], list[Text]]] = {"panel": circuit_table, "sessions": session_table}
 
 _KEYS = "? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
@@ -43,7 +46,7 @@ class Frame:
 def frame(view: WatchView, source: Source, width: int, height: int) -> Frame:
     """The screen as it should be now; the last column stays free."""
     width = max(1, width - 1)
-    above = [_head(source, width)] * (height >= _WITH_HEAD) + [_headline(view, source)]
+    above = [_head(source, width)] * (height >= _WITH_HEAD) + [_headline(view, source), *_orders(source, width, height)]
     below = [_foot(view)] * (height >= _WITH_KEYS)
     room = max(0, height - len(above) - len(below))
     if source.panel is None and view.page.kind != "help":
@@ -72,6 +75,15 @@ def _head(source: Source, width: int) -> Text:
     name = Text.assemble(("FUSEWIRE ", "bold"), shown(source.root.rstrip("/").rpartition("/")[2]))
     name.truncate(width - len(right) - 2, overflow="ellipsis", pad=True)
     return name + Text("  ") + right
+
+
+def _orders(source: Source, width: int, height: int) -> list[Text]:
+    """What a person has ordered, where there is room for it below the headline."""
+    lines = source.panel.orders.lines[:_ORDERS] if source.panel is not None and height >= _WITH_ORDERS else []
+    rows = [Text(shown(line), style=STYLES["OPEN"]) for line in lines]
+    for row in rows:
+        row.truncate(width, overflow="ellipsis")
+    return rows
 
 
 def _headline(view: WatchView, source: Source) -> Text:

@@ -23,6 +23,8 @@ class LineFormat:
     """Plain words: the headline, a line for each circuit that is not closed, a line for each move."""
 
     def panel(self, panel: Panel) -> None:
+        for line in panel.orders.lines:
+            print_line(shown(line))
         for warning in panel.warnings:
             say(f"Warning: {shown(warning)}")
         print_line(headline(panel))

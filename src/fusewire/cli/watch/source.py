@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from fusewire.config.rules import DATABASE, load_rules
 from fusewire.engine.breaker import Breaker
+from fusewire.scopes.orders import orders_path
 from fusewire.util.errors import FusewireError, StoreError
+from fusewire.util.files import file_stamp
 from fusewire.views.panel import panel
 from fusewire.views.trail import Trail
 
@@ -50,7 +52,7 @@ class Source:
         began = time.monotonic()
         try:
             require_readable(self.root)
-            version = self.breaker().store.version()
+            version = (*self.breaker().store.version(), *(file_stamp(orders_path()) or ()))
             if began < self._due[version != self._version]:
                 return
             self.moves.extend(self.news())

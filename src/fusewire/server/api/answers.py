@@ -15,6 +15,7 @@ from fusewire.views.circuits import CircuitView
 from fusewire.views.loop import IterationView, LoopView
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
+from fusewire.views.orders import HaltLine, OrdersView
 from fusewire.views.overview_all import OverviewProject, PersonOverview
 from fusewire.views.overview_folder import OverviewFolder
 from fusewire.views.panel import Panel
@@ -37,6 +38,14 @@ class Done:
     """An act of a person that was done."""
 
     done: Annotated[str, about("what came of it, in a sentence")]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A halt that was ordered or lifted."""
+
+    done: Annotated[str, about("what came of it, in a sentence")]
+    halts: Annotated[list[HaltLine], about("all that hold now, of all projects of the person")]
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,8 @@ class MovePage:
 NAMES: dict[type, str] = {
     ErrorAnswer: "Error",
     Done: "Done",
+    Ordered: "Ordered",
+    HaltLine: "Halt",
     ProjectList: "Projects",
     PersonOverview: "Overview",
     OverviewProject: "OverviewProject",
@@ -112,6 +123,7 @@ NAMES: dict[type, str] = {
     LoopView: "Loop",
     IterationView: "Iteration",
     Panel: "Panel",
+    OrdersView: "Orders",
     SessionLine: "SessionLine",
     SessionList: "Sessions",
     MovePage: "Moves",

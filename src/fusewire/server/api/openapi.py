@@ -9,6 +9,7 @@ from starlette.routing import Route
 from fusewire import __version__
 from fusewire.server.api.answers import ANSWERS
 from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
+from fusewire.server.api.orders import ENDPOINTS as ORDER_ENDPOINTS
 from fusewire.server.api.routes import Json
 from fusewire.server.api.schemas import ref
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fusewire.server.api.endpoints import Endpoint
+    from fusewire.server.api.orders import OrderEndpoint
     from fusewire.views.models import Schema
 
 Security = list[dict[str, list[str]]]
@@ -64,6 +66,7 @@ def document(cookie: str) -> dict[str, Any]:
         "paths": {
             f"{PREFIX}/projects": {"get": listed},
             f"{PREFIX}/overview": {"get": overview},
+            **{endpoint.path: {"post": _order(endpoint)} for endpoint in ORDER_ENDPOINTS},
             **{endpoint.path: _path(endpoint) for endpoint in ENDPOINTS},
         },
         "components": {
@@ -82,7 +85,7 @@ def document(cookie: str) -> dict[str, Any]:
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "the token of a reader (in a file of the user's) or of the person (printed once)",
+                    "description": "that of a reader or for halts (in files of the user's), or of the person (printed)",
                 },
                 "cookie": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "a browser's, logged in"},
             },
@@ -97,9 +100,17 @@ def _path(endpoint: Endpoint) -> dict[str, Any]:
         query = [_parameter(name, one, endpoint.query) for name, one in endpoint.query["properties"].items()]
         return {"parameters": parameters, "get": {**operation, **({"parameters": query} if query else {})}}
     operation = _operation(endpoint.name, endpoint.about, endpoint.answer, _OF_ACTING, _PERSON)
-    shape = endpoint.body[0] if len(endpoint.body) == 1 else {"anyOf": endpoint.body}
-    body = {"required": True, "content": {"application/json": {"schema": shape}}}
-    return {"parameters": parameters, "post": {**operation, "requestBody": body}}
+    return {"parameters": parameters, "post": {**operation, "requestBody": _body(endpoint.body)}}
+
+
+def _order(endpoint: OrderEndpoint) -> dict[str, Any]:
+    operation = _operation(endpoint.name, endpoint.about, "Ordered", _OF_ACTING, _PERSON)
+    return {**operation, "requestBody": _body(endpoint.body)}
+
+
+def _body(shapes: list[Schema]) -> dict[str, Any]:
+    shape = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    return {"required": True, "content": {"application/json": {"schema": shape}}}
 
 
 def _operation(name: str, about: str, answer: str, errors: tuple[int, ...], security: Security) -> dict[str, Any]:

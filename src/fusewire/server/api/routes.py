@@ -53,12 +53,12 @@ def _handler(endpoint: Endpoint) -> Callable[[Request], Any]:
         else:
             require_role(request, "person", "reader")
             given = read_query(request, endpoint.query)
-        return await _run(endpoint.work, project_of(request), given)
+        return await run_in_thread(endpoint.work, project_of(request), given)
 
     return answer
 
 
-async def _run(work: Callable[..., object], *given: Any) -> Response:
+async def run_in_thread(work: Callable[..., object], *given: Any) -> Response:
     """The answer; reading and writing block, so it is done in a thread."""
     try:
         return Json(await run_in_threadpool(lambda: to_json(work(*given))))
@@ -90,7 +90,7 @@ async def projects(request: Request) -> Response:
     """The projects that this server shows."""
     require_role(request, "person", "reader")
     read_query(request, question())
-    return await _run(lambda: ProjectList([_project(watched) for watched in projects_of(request)]))
+    return await run_in_thread(lambda: ProjectList([_project(watched) for watched in projects_of(request)]))
 
 
 def error_response(request: Request, error: HTTPException) -> Response:
@@ -111,7 +111,7 @@ async def overview(request: Request) -> Response:
     """All projects that this server shows: what needs an answer first."""
     require_role(request, "person", "reader")
     read_query(request, question())
-    return await _run(request.app.state.everything.refresh)
+    return await run_in_thread(request.app.state.everything.refresh)
 
 
 ROUTES = [

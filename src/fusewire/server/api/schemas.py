@@ -78,6 +78,17 @@ GRANT = [
     question("session", whom=one_of("session"), amount=AMOUNT, session=SESSION, reason=REASON),
     question(whom=one_of("day", "project"), amount=AMOUNT, reason=REASON),
 ]
+_PROJECT = described(
+    {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_-]+$"},
+    "a project's name, as `projects` has it; left out where the server shows one",
+    "web",
+)
+HALT = [
+    question(scope=one_of("all"), reason=REASON),
+    question("project", scope=one_of("project"), project=_PROJECT, reason=REASON),
+    question(scope=one_of("session"), session=SESSION, reason=REASON),
+]
+RESUME = [{**shape, "required": [name for name in shape["required"] if name != "reason"]} for shape in HALT]
 RESOLVE = [
     question(choice=one_of("reset", "skip", "abort"), reason=REASON),
     question(choice=one_of("modify"), guidance=ADVICE, reason=REASON),
