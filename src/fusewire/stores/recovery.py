@@ -17,6 +17,7 @@ from fusewire.stores import audit_file
 from fusewire.stores.fast_sqlite import LOGS, is_damage
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
+from fusewire.stores.spent import COLUMNS
 from fusewire.stores.sqlite_transaction import (
     ADD_AUDIT,
     ADD_LOG,
@@ -45,6 +46,7 @@ _COPIED = {
     "notices": "seq, at, text, seen",
     "memories": "name, data, updated",
     "doings": "seq, session, agent, at, kind, tool, text, value",
+    "spent": COLUMNS,
 }
 
 
