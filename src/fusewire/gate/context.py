@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _BY_HTTP = "0"
 
 
+#: Characters of the name of a run.
+_LONGEST_TASK = 40
+
+
 class Context:
     """The project and the call of one event; what takes time is made on first use."""
 
@@ -80,6 +84,11 @@ class Context:
         if not self._home:
             self._home = self.root if self.root == self.start else find_project(self.start)
         return self._home
+
+    @property
+    def task(self) -> str:
+        """The run of `fusewire run` that the agent is a part of."""
+        return self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
 
     @property
     def store(self) -> SqliteStore:

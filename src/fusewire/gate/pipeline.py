@@ -258,6 +258,7 @@ def session(event: Event, context: Context) -> Decision | None:
         root=context.root,
         is_attended=context.is_attended,
         asks=context.asks,
+        task=context.task,
     )
     try:
         decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged)

@@ -12,6 +12,7 @@ from fusewire.breakers.session.spend import budget_of, day_of
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.breakers.session.user_message import MOST
 from fusewire.core.events import TEXT_LIMIT, Signal, plain
+from fusewire.scopes.ledger import copy_spend
 from fusewire.stores.rows import AuditRow, Doing
 from fusewire.util.errors import FusewireError, NotFound
 
@@ -123,7 +124,10 @@ def add_cost(breaker: Breaker, usd: float, source: str, session: str | None) -> 
         found = {"session": key, "source": source, "usd": usd, "api_usd": state.api_usd}
         return {**found, "limit_usd": limit, "granted_usd": state.api_granted}
 
-    return _in_session(breaker, session, add)
+    found = _in_session(breaker, session, add)
+    if breaker.root:
+        copy_spend(breaker.store, breaker.root, breaker.engine.clock())
+    return found
 
 
 def _in_session(

@@ -10,12 +10,15 @@ from __future__ import annotations
 from fusewire.agents.spending.ledger import read_on
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.core.events import Noun
+from fusewire.scopes.ledger import begin_ledger, quarter_of
+from fusewire.stores.rows import SpendRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from fusewire.agents.spending.ledger import Booking
     from fusewire.breakers.session.state import SessionMemory
     from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
@@ -97,10 +100,15 @@ def look(unit: UnitOfWork) -> None:
     if not transcript:
         return
     before = unit.state.spend
-    now = read_on(before, transcript, unit.rules.prices, unit.state.spend_since)
+    found: list[Booking] = []
+    now = read_on(before, transcript, unit.rules.prices, unit.state.spend_since, found.append)
     if now is before:
         return
     unit.state.spend = now
+    if found:
+        open_ledger(unit)
+        unit.transaction.spend([_row(unit, one) for one in found])
+        unit.has_spent = True
     _say_unknown(unit, now, known=bool(before.get("files")))
     more = now.get("usd", 0) - before.get("usd", 0)
     if more > 0 or len(now.get("unknown", ())) > len(before.get("unknown", ())):
@@ -108,6 +116,24 @@ def look(unit: UnitOfWork) -> None:
         table.add(unit.session, unit.state, more, day_of(unit.now), unit.now)
         unit.log_doing("spend", value=round(unit.state.usd, 6))
         unit.transaction.remember(SPEND, table.to_data(), unit.now)
+
+
+def open_ledger(unit: UnitOfWork) -> None:
+    """Let the store take rows for the person's ledger; what it knows of the time before there was one, too."""
+    begin_ledger(unit.transaction, lambda: before_ledger(ProjectSpend.recalled(unit.transaction, SPEND)))
+
+
+def before_ledger(table: ProjectSpend) -> dict[str, float]:
+    """What version 0.1 has counted by day, and under "" of days that it has forgotten."""
+    days = {day: float(usd) for day, usd in table.days.items() if type(usd) in (int, float)}
+    return {**days, "": round(table.usd - sum(days.values()), 6)}
+
+
+def _row(unit: UnitOfWork, one: Booking) -> SpendRow:
+    at, agent = quarter_of(one.when, unit.now), unit.event.agent or ""
+    return SpendRow(
+        unit.session, at, unit.branch, one.model, one.helper, unit.task, agent, one.usd, one.tokens, one.calls
+    )
 
 
 def _say_unknown(unit: UnitOfWork, spend: JsonObject, *, known: bool) -> None:

@@ -54,6 +54,9 @@ _REFUSALS = 32
 #: Seconds in which the same call, without an id, is one.
 _ONE_CALL = 60
 
+#: Beside the moments at which something was spent: when what could not be copied to the person's ledger is copied.
+_COPIED_AT = frozenset(("session_start", "stop", "session_end"))
+
 #: It is there while events wait to be counted, see `late`.
 _LATE = os.path.join(STATE_FOLDER, "late")
 
@@ -74,7 +77,9 @@ class ToolCallBreakers:
         *,
         is_attended: bool = False,
         asks: bool = False,
+        task: str = "",
     ) -> None:
+        self.task = task
         self.store, self.rules, self.clock, self.root = store, rules, clock, root
         #: whether a person can answer, and whether the agent's program can ask one before this call
         self.is_attended, self.asks = is_attended, asks
@@ -98,7 +103,8 @@ class ToolCallBreakers:
 
     def unit(self, transaction: Transaction, event: Event, now: float) -> UnitOfWork:
         """One event of a session, inside a transaction."""
-        return UnitOfWork(transaction, self.rules, event, now, is_attended=self.is_attended, asks=self.asks)
+        about = {"is_attended": self.is_attended, "asks": self.asks, "root": self.root, "task": self.task}
+        return UnitOfWork(transaction, self.rules, event, now, **about)  # type: ignore[arg-type]
 
     def count(self, unit: UnitOfWork, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         """Count an event inside a transaction that the caller has begun; the caller saves the unit."""
@@ -126,6 +132,10 @@ class ToolCallBreakers:
             for one in unit.logged:
                 unit.log_doing("logged", event.tool, f"{one.rule}: {one.verdict}: {one.reason}")
             unit.save()
+        if self.root is not None and (unit.has_spent or event.kind in _COPIED_AT):
+            from fusewire.scopes.ledger import copy_spend
+
+            copy_spend(self.store, self.root, unit.now)
         incidents += unit.incidents
         if late and self.root is not None:
             from fusewire.stores.spool import remove

@@ -1,0 +1,98 @@
+"""Describe what sessions spent, from the person's ledger: by day, project, agent, model, and how fast."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.core.burn import BurnRate, burn_rate
+from fusewire.scopes.ledger import QUARTER, day_start
+from fusewire.scopes.user import open_user_store
+from fusewire.util.errors import StoreError
+from fusewire.util.worktrees import project_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fusewire.stores.sqlite import SqliteStore
+
+
+@dataclass
+class Spent:
+    """Dollars at list price, tokens, requests to a model, starts of an agent."""
+
+    usd: float = 0.0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    web_search: int = 0
+    calls: int = 0
+    starts: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens that went in or came out."""
+        return self.input + self.output + self.cache_read + self.cache_write
+
+    def add(self, sums: Sequence[Any]) -> None:
+        """Add sums as a store has them."""
+        usd, given, output, read, written, written_1h, searches, calls, starts = sums
+        self.usd += usd
+        self.input += given
+        self.output += output
+        self.cache_read += read
+        self.cache_write += written + written_1h
+        self.web_search += searches
+        self.calls += calls
+        self.starts += starts
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "usd": round(self.usd, 6), "tokens": self.tokens}
+
+
+@dataclass(frozen=True)
+class SpendToday:
+    """What was spent since midnight where the person is: in a project with its worktrees, and in all."""
+
+    since: float
+    zone: str
+    project: Spent = field(default_factory=Spent)
+    everything: Spent = field(default_factory=Spent)
+    #: of the project, in the last hour
+    burn: BurnRate = field(default_factory=BurnRate)
+    #: why it is not known
+    problem: str = ""
+
+
+def today(root: str | None, now: float | None = None) -> SpendToday:
+    """What today has cost; of all projects alike without a `root`. Never an exception."""
+    now = time.time() if now is None else now
+    since, zone = day_start(now), zone_of(now)
+    where = {"project": project_key(root)} if root else {}
+    project, everything = Spent(), Spent()
+    try:
+        store = open_user_store(read_only=True)
+        try:
+            for spent, condition in ((everything, {}), (project, where)):
+                for sums in store.spent(since=since, where=condition):
+                    spent.add(sums)
+            burn = burn_rate(_usage(store, now, where), now)
+        finally:
+            store.close()
+    except (StoreError, OSError) as error:
+        return SpendToday(since, zone, problem=str(error))
+    return SpendToday(since, zone, project, everything, burn)
+
+
+def _usage(store: SqliteStore, now: float, where: Mapping[str, str]) -> Iterable[tuple[float, float, int]]:
+    """Time, dollars and tokens by the quarter of an hour."""
+    return [(at, usd, sum(tokens[:5])) for at, usd, *tokens in store.spent(("at",), now - 3600 - QUARTER, where=where)]
+
+
+def zone_of(moment: float) -> str:
+    """The person's time zone, such as `UTC+02:00`."""
+    seconds = time.localtime(moment).tm_gmtoff
+    hours, minutes = divmod(abs(seconds) // 60, 60)
+    return f"UTC{'-' if seconds < 0 else '+'}{hours:02}:{minutes:02}" if seconds else "UTC"
