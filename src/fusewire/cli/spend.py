@@ -10,15 +10,16 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.spending.account import Account, account_of, together
-from fusewire.breakers.session.grants import add_cost, dollars, grant, grant_api_calls, whole_calls
+from fusewire.breakers.session.grants import add_cost, dollars, grant, grant_api_calls, grant_budget, whole_calls
 from fusewire.breakers.session.state import SPEND, ProjectSpend
-from fusewire.cli.common import print_json, project_command
+from fusewire.cli.common import print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
 from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
+from fusewire.views.spend import budget_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -189,12 +190,18 @@ def _warn_of_unknown(models: Iterable[str]) -> None:
 @click.option("--session", metavar="ID", help="For this session (default: the most recent one).")
 @click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
 @click.option("--project-total", is_flag=True, help="For all sessions of the project.")
+@click.option("--budget", metavar="NAME", help="For this budget, as [budgets.NAME] has it.")
+@click.option("--tokens", is_flag=True, help="With --budget: AMOUNT is tokens.")
+@click.option("--starts", is_flag=True, help="With --budget: AMOUNT is starts of an agent.")
 @click.option("--reason", required=True, help="Why; kept in the audit trail.")
 @project_command
 def grant_command(
     breaker: Breaker,
     amount: str,
     calls: bool,
+    budget: str | None,
+    tokens: bool,
+    starts: bool,
     session: str | None,
     day: bool,
     project_total: bool,
@@ -208,8 +215,16 @@ def grant_command(
     \b
     fusewire grant 5 --reason "the migration is worth it"
     fusewire grant 20 --calls --reason "the last batch of questions"
+    fusewire grant 10 --budget daily --reason "the release is today"
     """
     actor = require_person("`fusewire grant`", breaker.root)
+    if budget is not None:
+        if day or project_total or sum((calls, tokens, starts)) > 1:
+            raise click.UsageError("with --budget give at most one of --calls, --tokens and --starts")
+        what = "calls" if calls else "tokens" if tokens else "starts" if starts else "usd"
+        return _grant_budget(breaker, budget, amount, what, session, reason, actor, as_json)
+    if tokens or starts:
+        raise click.UsageError("--tokens and --starts belong to --budget NAME")
     if sum((session is not None or calls, day, project_total)) > 1:
         raise click.UsageError("give only one of --session (or --calls), --day and --project-total")
     if not reason.strip():
@@ -230,6 +245,17 @@ def grant_command(
     if not granted["limit_usd"]:
         tell(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
     return 0
+
+
+def _grant_budget(
+    breaker: Breaker, name: str, amount: str, what: str, session: str | None, reason: str, actor: str, as_json: bool
+) -> int:
+    if not reason.strip():
+        raise click.UsageError("--reason must say why")
+    number = dollars(amount) if what == "usd" else float(whole_calls(amount, most=10**12))
+    use = grant_budget(breaker, name, number, what, session, reason, actor)
+    line = f"Budget {name}: {use.words()}" + ("; it is still used up" if use.is_reached else "")
+    return show_result(as_json, budget_json(use), line)
 
 
 def _grant_calls(breaker: Breaker, amount: str, session: str | None, reason: str, actor: str, as_json: bool) -> int:

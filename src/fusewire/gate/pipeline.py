@@ -48,13 +48,16 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     ordered = halted_by_person(event, context)
     if ordered is not None and ordered.verdict == "halt" and event.kind != "after_tool":
         return ordered
+    budgeted = budgets(event, context) if context.rules.budgets else None
+    if budgeted is not None and budgeted.verdict == "halt":
+        return budgeted
     for first in (nesting, registration):
         decision = first(event, context)
         if decision is not None:
             return decision  # of another kind than what a session counts
     if event.kind == "config_change":
         return _ALLOWED
-    found: list[Decision] = [ordered] if ordered is not None else []
+    found = [decision for decision in (ordered, budgeted) if decision is not None]
     for step in steps:
         counts = step is steps[-1]
         if context.refusal is not None and not counts:
@@ -85,6 +88,20 @@ def halted_by_person(event: Event, context: Context) -> Decision | None:
     from fusewire.breakers.session.ordered import answer
 
     return answer(event, context.orders, context.root, lambda: context.store, context.rules)
+
+
+def budgets(event: Event, context: Context) -> Decision | None:
+    """Stop an agent whose budget is used up, of whatever it is for; tell one that is near to that."""
+    from time import time
+
+    from fusewire.breakers.session.budgeted import answer
+    from fusewire.util.errors import StoreError
+    from fusewire.util.gitdir import branch_of
+
+    try:
+        return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
+    except StoreError as error:
+        return Decision("allow", remarks=(f"fusewire: budgets cannot be counted: {error}",))
 
 
 def nesting(event: Event, context: Context) -> Decision | None:

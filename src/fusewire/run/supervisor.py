@@ -20,6 +20,7 @@ from fusewire.breakers.loop import questions
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
+from fusewire.run.ledger import RUN, RunLedger
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.own_output import own_outputs
 from fusewire.run.process import run_agent
@@ -85,6 +86,7 @@ class Supervisor:
         self._settings = loop.breaker.rules.tool
         #: how deep the agent is: agents start agents, and their runs start runs
         self._depth = nesting.true_depth(os.environ) + 1
+        self._ledger = RunLedger(loop, options.command)
         self._place = RunPlace(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:
@@ -144,11 +146,14 @@ class Supervisor:
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
         self._place.keep()
+        if refused := self._ledger.refusal():
+            return self._outcome(HALTED, "", refused)
         try:
             begun = self.loop.begin()
         except Blocked as blocked:
             return self._wait_for_circuits(blocked.decision)
         self.iterations += 1
+        self._ledger.started()
         self.view.began(begun)
         try:
             return self._iterate(begun, warden)
@@ -183,6 +188,7 @@ class Supervisor:
         )
         if answer.cost is not None:
             self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
+        self._ledger.ended(answer.cost)
         self.view.judged(result, ended)
         for file in sorted(self._hooked - self._hooks()):
             self._tell_once(
@@ -477,7 +483,7 @@ class Supervisor:
 
     def _variables(self, who: str) -> dict[str, str]:
         root = os.path.realpath(self.loop.root)
-        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth)}
+        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth), RUN: self._ledger.task}
 
     def _interrupt(self, number: int) -> None:
         """Called from a signal handler: print and write nothing here."""

@@ -107,8 +107,15 @@ def begin_ledger(transaction: Transaction, spend_before: Callable[[], Mapping[st
     )
 
 
-def copy_spend(store: Store, root: str, now: float, patience: float = _PATIENCE) -> bool:
-    """Copy what a project's store has counted to the person's; whether that worked."""
+def copy_spend(
+    store: Store,
+    root: str,
+    now: float,
+    patience: float = _PATIENCE,
+    then: Callable[[SqliteTransaction], None] | None = None,
+) -> bool:
+    """Copy what a project's store has counted to the person's; whether that worked. `then` is called before all of it
+    is committed."""
     try:
         own = store.recall(_LEDGER)
         if not own:
@@ -119,6 +126,8 @@ def copy_spend(store: Store, root: str, now: float, patience: float = _PATIENCE)
             with person.transact() as transaction:
                 last = _copy_rows(transaction, store, str(own["id"]), f"{facts.st_dev}:{facts.st_ino}", root, now)
                 _fold(transaction, now)
+                if then is not None:
+                    then(transaction)
         finally:
             person.close()
         if last and any(store.spent(until=now - _IN_PROJECT)[0]):

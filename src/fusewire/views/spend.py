@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from fusewire.core.burn import BurnRate, burn_rate
 from fusewire.scopes.ledger import QUARTER, day_start
 from fusewire.scopes.user import open_user_store
+from fusewire.stores.rows import FAR
+from fusewire.util.durations import show_time
 from fusewire.util.errors import StoreError
 from fusewire.util.worktrees import project_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from fusewire.core.budget import BudgetUse
     from fusewire.stores.sqlite import SqliteStore
 
 
@@ -96,3 +99,20 @@ def zone_of(moment: float) -> str:
     seconds = time.localtime(moment).tm_gmtoff
     hours, minutes = divmod(abs(seconds) // 60, 60)
     return f"UTC{'-' if seconds < 0 else '+'}{hours:02}:{minutes:02}" if seconds else "UTC"
+
+
+def budget_json(use: BudgetUse) -> dict[str, Any]:
+    """How far a limit of a budget is used."""
+    return {
+        "budget": use.budget.name,
+        "per": list(use.budget.per),
+        "agent": use.budget.agent or None,
+        "counts": use.what,
+        "spent": round(use.spent, 6),
+        "limit": use.limit,
+        "granted": use.granted,
+        "allowed": use.limit + use.granted,
+        "state": "used up" if use.is_reached else "near" if use.share >= use.budget.warn else "room",
+        "since": show_time(use.since) if use.since else None,
+        "until": show_time(use.until) if 0 < use.until < FAR else None,
+    }

@@ -6,9 +6,9 @@ The cost of a call is what it reports: a line `cost: $0.12`, a field such as `"c
 
 from __future__ import annotations
 
-from fusewire.breakers.session.spend import MORE_DOLLARS, ON_APIS, before_ledger, day_of, spent_words
+from fusewire.breakers.session.spend import MORE_DOLLARS, ON_APIS, day_of, open_ledger, spent_words
 from fusewire.breakers.session.state import SPEND, ProjectSpend
-from fusewire.scopes.ledger import EXTERNAL, begin_ledger, charged
+from fusewire.scopes.ledger import EXTERNAL, charged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def charge(transaction: Transaction, session: str, state: SessionMemory, usd: fl
     """Add what external calls have cost to the session, the day and the project; the caller saves the session."""
     if usd > 0:
         state.api_usd = round(state.api_usd + usd, 6)
+        open_ledger(transaction)
         table = ProjectSpend.recall(transaction, SPEND, now)
-        begin_ledger(transaction, lambda: before_ledger(table))
         table.add(session, state, usd, day_of(now), now)
         transaction.spend([charged(session, EXTERNAL, usd, now)])
         transaction.remember(SPEND, table.to_data(), now)

@@ -43,7 +43,7 @@ def _count_start(unit: UnitOfWork) -> None:
     from fusewire.breakers.session.spend import open_ledger
     from fusewire.scopes.ledger import started
 
-    open_ledger(unit)
+    open_ledger(unit.transaction)
     if not unit.task:
         unit.transaction.spend([started(unit.session, unit.event.agent or "", unit.branch, "", unit.now)])
 

@@ -57,8 +57,7 @@ def answer(
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
         return decision
-    counted: Decision = decision.replace(unheeded=_count(event, store, rules, halt, clock()) > _UNHEEDED)
-    return counted
+    return counted(decision, event, store, rules, halt.at, clock())
 
 
 def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
@@ -75,20 +74,26 @@ def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
     )
 
 
-def _count(event: Event, store: Callable[[], Store], rules: Rules, halt: HaltOrder, now: float) -> int:
-    """How many calls of this agent the halt has refused in a row; written down for people who look."""
+def counted(
+    decision: Decision, event: Event, store: Callable[[], Store], rules: Rules, since: float, now: float
+) -> Decision:
+    """The refusal of a call, written down for people who look; unheeded if this agent has been refused often in a row.
+
+    `since` is when what refuses began.
+    """
     try:
         with store().transact() as transaction:
             unit = UnitOfWork(transaction, rules, event, now)
             lane = unit.lane
-            if lane.halts is None or (lane.refused_at or 0.0) < halt.at:
+            if lane.halts is None or (lane.refused_at or 0.0) < since:
                 lane.halts = Repeats.none()
             begin_turn(unit)
             lane.refused_at = now
             halts = lane.halts
             halts.add(unit.turn, event.call or event.described(), event.call)
-            unit.log_doing("halted", event.tool, f"{RULE}: {event.described()}")
+            unit.log_doing("halted", event.tool, f"{decision.rule}: {event.described()}")
             unit.save()
-            return int(halts.times)
+            unheeded: Decision = decision.replace(unheeded=halts.times > _UNHEEDED)
+            return unheeded
     except StoreError:
-        return 0  # the call is refused all the same
+        return decision  # the call is refused all the same

@@ -8,7 +8,7 @@ from fusewire.breakers.session.ended import over_since
 from fusewire.breakers.session.incidents import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
-from fusewire.breakers.session.spend import OF_SESSION, day_of, spent_words
+from fusewire.breakers.session.spend import day_of, spent_words, whose
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, in_dollars, is_in_dollars, long_over, stops
 from fusewire.breakers.session.state import (
     KEYED,
@@ -209,9 +209,9 @@ def standing(state: SessionMemory, now: float, limit: float) -> Standing:
 def _halted(state: SessionMemory, limit: float) -> tuple[str | None, Literal["message", "grant"] | None]:
     if state.halted is not None:
         return state.halted.text.partition("\n")[0], "message"
-    if not limit or state.usd - state.granted < limit or not stops(state):
+    if not limit or state.usd_of_limit - state.granted < limit or not stops(state):
         return None, None
-    return f"HALTED tool.spend: {spent_words(state.usd, state.granted, limit, OF_SESSION)}.", "grant"
+    return f"HALTED tool.spend: {spent_words(state.usd_of_limit, state.granted, limit, whose(state))}.", "grant"
 
 
 def running_in(state: SessionMemory, now: float) -> list[Helper]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.session.names import session_ids
-from fusewire.breakers.session.spend import OF_SESSION, ON_APIS, day_of, spent_words
+from fusewire.breakers.session.spend import ON_APIS, day_of, spent_words, whose
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.core.events import identifier
 
@@ -40,7 +40,7 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
     elif status.id.startswith(_SESSION):
         _, state = _spender(breaker.store, status.id)
         if status.id.startswith("tool/spend/"):
-            spent, granted, where = state.usd, state.granted, OF_SESSION
+            spent, granted, where = state.usd_of_limit, state.granted, whose(state)
             limit = state.limit(breaker.rules.tool)
         else:
             spent, granted, where = state.api_usd, state.api_granted, ON_APIS

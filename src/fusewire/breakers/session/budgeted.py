@@ -1,0 +1,127 @@
+"""Answer an agent whose budget is used up, and tell one whose budget is nearly.
+
+It is asked before anything else that may be said of a call, and only where budgets are set. Nothing is kept with the
+session: the moment a person grants more, or the day is over, it goes on.
+"""
+
+from __future__ import annotations
+
+from fusewire.breakers.session.ordered import counted
+from fusewire.breakers.session.spend import look
+from fusewire.breakers.session.state import SessionMemory, amend, session_name
+from fusewire.breakers.session.unit_of_work import UnitOfWork
+from fusewire.core.budget import BudgetUse, amount
+from fusewire.core.decision import Decision
+from fusewire.scopes.budgets import HINT, Spender, budgets_for, note_uses, read_hint, used_up, uses
+from fusewire.scopes.ledger import copy_spend
+from fusewire.util.durations import show_duration
+from fusewire.util.errors import StoreError
+from fusewire.util.worktrees import project_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.config.rules import Rules
+    from fusewire.core.events import Event
+    from fusewire.stores import Store, Transaction
+
+#: When it is asked: at a call, and where people and agents are told.
+_ASKED = frozenset(("before_tool", "permission", "prompt", "relayed", "session_start"))
+
+#: Budgets that a session remembers to have been told of.
+_TOLD = 20
+
+RULE = "budget"
+
+
+def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, task: str, now: float) -> Decision | None:
+    """What the budgets say of an event; None if there is room."""
+    if event.kind not in _ASKED:
+        return None
+    spender = Spender(project_key(root), event.session or "none", branch, task, event.agent or "")
+    budgets = budgets_for(rules.budgets, spender)
+    if not budgets:
+        return None
+    near: list[BudgetUse] = []
+
+    def ask(transaction: Transaction) -> None:
+        found = uses(transaction, budgets, spender, now)
+        note_uses(found, now)
+        near.extend(use for use in found if use.share >= use.budget.warn)
+
+    has_spent, remarks = _look(event, store, rules, root, task, now)
+    if has_spent and not copy_spend(store, root, now, then=ask):
+        remarks.append("fusewire: budgets cannot be counted: the person's store cannot be written; it is tried again")
+    reached = [use for use in (*near, *used_up(rules.budgets, spender, now)) if use.is_reached]
+    if reached:
+        return _refused(event, store, rules, max(reached, key=lambda use: use.share), now)
+    if damage := read_hint().damage:
+        remarks.append(f"fusewire: {damage}; a person can delete {HINT}: it is made again")
+    return _told(event, store, near, now, tuple(remarks))
+
+
+def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: float) -> tuple[bool, list[str]]:
+    """Bring what the session has spent up to date; whether it has spent something, and what a person is told."""
+    if not event.transcript:
+        return False, []
+    with store.transact() as transaction:
+        unit = UnitOfWork(transaction, rules, event, now, root=root, task=task)
+        before = unit.state.spend
+        look(unit)
+        if unit.state.spend is not before:
+            transaction.remember(session_name(unit.session), unit.state.to_data(), now)
+        return unit.has_spent, unit.remarks
+
+
+def _refused(event: Event, store: Store, rules: Rules, use: BudgetUse, now: float) -> Decision:
+    decision = rules.as_set(refusal(use, now, "tell" if event.kind == "session_start" else "halt"))
+    if event.kind != "before_tool" or decision.verdict != "halt":
+        return decision
+    return counted(decision, event, lambda: store, rules, use.since, now)
+
+
+def refusal(use: BudgetUse, now: float, verdict: str = "halt") -> Decision:
+    """A budget that is used up, as a decision."""
+    name, what = use.budget.name, use.what
+    more = "5" if what == "usd" else "1000000" if what == "tokens" else "10"
+    kind = "" if what == "usd" else f" --{what}"
+    ends = f"; it begins anew in {show_duration(use.until - now // 1)}" if use.until < now + 1e9 else ""
+    run = f'a person can run: fusewire grant {more}{kind} --budget {name} --reason "..."'
+    return Decision(
+        verdict,  # type: ignore[arg-type]
+        rule=f"{RULE}:{name}",
+        reason=use.words(),
+        evidence=(f"it counts since {_moment(use.since)}{ends}",) if use.since else (),
+        next=("stop here and report what is done; no call is allowed until a person raises the budget",),
+        by_person=(run, f"or set the limit: {use.budget.setting(what)}"),
+    )
+
+
+def _moment(moment: float) -> str:
+    """Where the person is, with the zone."""
+    from time import localtime, strftime
+
+    return strftime("%Y-%m-%d %H:%M %Z", localtime(moment))
+
+
+def _told(event: Event, store: Store, near: list[BudgetUse], now: float, remarks: tuple[str, ...]) -> Decision | None:
+    """A warning, once in a session for each budget and each of its days."""
+    name = session_name(event.session or "none")
+    try:
+        known = SessionMemory.recalled(store, name).budgets_told if near else []
+        new = [use for use in near if f"{use.bucket} {use.what}" not in known]
+        if new:
+            told = [*known, *(f"{use.bucket} {use.what}" for use in new)]
+            amend(store, name, now, budgets_told=told[-_TOLD:])
+    except StoreError:
+        return Decision("allow", remarks=remarks) if remarks else None
+    if not new:
+        return Decision("allow", remarks=remarks) if remarks else None
+    use = max(new, key=lambda one: one.share)
+    left = amount(use.what, use.limit + use.granted - use.spent)
+    return Decision(
+        "tell",
+        rule=f"{RULE}:{use.budget.name}",
+        reason=f"{use.words()}: {left} left",
+        next=("come to an end before the limit: from there on every call is refused",),
+        remarks=(f"fusewire: budget {use.budget.name}: {use.words()}", *remarks),
+    )
