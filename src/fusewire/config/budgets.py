@@ -8,7 +8,7 @@ from typing import Any
 
 from fusewire.config.own_breakers import check_name
 from fusewire.config.settings import suggest
-from fusewire.core.budget import COUNTED, PERIODS, SCOPES, Budget
+from fusewire.core.budget import COUNTED, PERIODS, SCOPES, SpendBudget
 from fusewire.util.errors import ConfigError
 
 _KEYS = ("per", *COUNTED, "warn", "agent")
@@ -18,7 +18,7 @@ _MOST_BUDGETS = 50
 _LONGEST = 64
 
 
-def put_budgets(budgets: dict[str, Budget], table: object, source: str) -> Iterator[ConfigError]:
+def put_budgets(budgets: dict[str, SpendBudget], table: object, source: str) -> Iterator[ConfigError]:
     """Put one layer's `[budgets]` over those of the layers below; yield a warning for everything not used.
 
     A project does not change a budget of the person: it may add its own, which count that project.
@@ -75,9 +75,9 @@ def _per(words: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(one for one in given if isinstance(one, str)) if all(isinstance(one, str) for one in given) else ()
 
 
-def _budget(name: str, words: Mapping[str, Any], is_persons: bool) -> Budget:
+def _budget(name: str, words: Mapping[str, Any], is_persons: bool) -> SpendBudget:
     limits = tuple((key, float(words[key])) for key in COUNTED if key in words)
-    return Budget(name, _per(words), limits, float(words.get("warn", 0.8)), words.get("agent", ""), is_persons)
+    return SpendBudget(name, _per(words), limits, float(words.get("warn", 0.8)), words.get("agent", ""), is_persons)
 
 
 def put_plans(plans: dict[str, dict[str, Any]], table: object, source: str) -> Iterator[ConfigError]:
@@ -103,10 +103,10 @@ def put_plans(plans: dict[str, dict[str, Any]], table: object, source: str) -> I
             plans[agent] = dict(words)
 
 
-def budgets_of_plans(plans: Mapping[str, Mapping[str, Any]]) -> Iterator[Budget]:
+def budgets_of_plans(plans: Mapping[str, Mapping[str, Any]]) -> Iterator[SpendBudget]:
     """The limits that are written beside the name of a plan."""
     for agent, words in plans.items():
         for key, period in (("window_tokens", "window"), ("week_tokens", "week")):
             if key in words:
                 name = f"plan-{agent}-{period}" if agent else f"plan-{period}"
-                yield Budget(name, (period,), (("tokens", float(words[key])),), 0.8, agent, True)
+                yield SpendBudget(name, (period,), (("tokens", float(words[key])),), 0.8, agent, True)

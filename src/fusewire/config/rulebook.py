@@ -23,7 +23,7 @@ from fusewire.util.errors import ConfigError
 from fusewire.util.globs import matches
 
 if TYPE_CHECKING:
-    from fusewire.core.budget import Budget
+    from fusewire.core.budget import SpendBudget
     from fusewire.core.events import Matcher
     from fusewire.util.fast_json import JsonObject
 
@@ -54,7 +54,7 @@ class Rulebook:
     #: rules that are only logged, or off: by pattern
     modes: dict[str, str] = field(default_factory=dict)
     #: what may be spent, and what the person has subscribed to, by agent
-    budgets: dict[str, Budget] = field(default_factory=dict)
+    budgets: dict[str, SpendBudget] = field(default_factory=dict)
     plans: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: where the project's own settings are, or would be
     project_file: str = "fusewire.toml"
@@ -95,7 +95,7 @@ class Rulebook:
             {agent: str(plan["name"]) for agent, plan in self.plans.items()},
         )
 
-    def all_budgets(self) -> list[Budget]:
+    def all_budgets(self) -> list[SpendBudget]:
         """Those that are set, and those of the limits beside the name of a plan."""
         return [*self.budgets.values(), *budgets_of_plans(self.plans)]
 

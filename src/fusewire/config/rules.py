@@ -115,7 +115,7 @@ class Rules:
         self.sandbox = sandbox
         #: patterns of rules that a person has set to "off", "log" or "enforce"; the last one that fits holds
         self.modes = modes
-        #: what may be spent, as `Budget` has it; and the names of the person's subscriptions, by agent
+        #: what may be spent, as `SpendBudget` has it; and the names of the person's subscriptions, by agent
         self.budgets = budgets
         self.plans = plans or {}
         #: without a project to look in, every bare id is a constraint of its own

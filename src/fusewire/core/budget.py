@@ -22,7 +22,7 @@ _WORDS = {
 }
 
 
-class Budget(Noun):
+class SpendBudget(Noun):
     """A limit on what is spent; plain data, for the compiled rules."""
 
     name: str
@@ -61,7 +61,7 @@ class Budget(Noun):
 class BudgetUse(Noun):
     """How far one limit of a budget is used."""
 
-    budget: Budget
+    budget: SpendBudget
     #: names what is counted together: the budget with its project, branch, day
     bucket: str
     what: str

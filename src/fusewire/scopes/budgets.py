@@ -12,7 +12,7 @@ import os
 import time
 
 from fusewire.config import user_state_folder
-from fusewire.core.budget import Budget, BudgetUse
+from fusewire.core.budget import BudgetUse, SpendBudget
 from fusewire.core.burn import windows
 from fusewire.core.events import Noun
 from fusewire.scopes.ledger import DAY, day_start, month_start
@@ -50,9 +50,9 @@ class Spender(Noun):
     agent: str = ""
 
 
-def budgets_for(data: Iterable[tuple[Any, ...]], spender: Spender) -> list[Budget]:
+def budgets_for(data: Iterable[tuple[Any, ...]], spender: Spender) -> list[SpendBudget]:
     """The budgets that a spender's calls count to."""
-    found = (Budget(*one) for one in data)
+    found = (SpendBudget(*one) for one in data)
     return [
         one
         for one in found
@@ -60,7 +60,7 @@ def budgets_for(data: Iterable[tuple[Any, ...]], spender: Spender) -> list[Budge
     ]
 
 
-def bucket_of(budget: Budget, spender: Spender, now: float) -> str:
+def bucket_of(budget: SpendBudget, spender: Spender, now: float) -> str:
     """What is counted together: the budget with its project, branch, day. A window is named by the budget alone."""
     begin = {"day": day_start, "week": week_start, "month": month_start}.get(budget.period)
     whose = [getattr(spender, scope) for scope in budget.scopes]
@@ -72,14 +72,14 @@ def week_start(moment: float, weeks: int = 0) -> int:
     return day_start(moment, 7 * weeks - time.localtime(moment).tm_wday)
 
 
-def uses(source: Store | Transaction, budgets: Iterable[Budget], spender: Spender, now: float) -> list[BudgetUse]:
+def uses(source: Store | Transaction, budgets: Iterable[SpendBudget], spender: Spender, now: float) -> list[BudgetUse]:
     """How far each limit of the budgets is used, by the ledger and the file."""
     hint, granted = read_hint(), _granted(source)
     return [use for one in budgets for use in _uses(source, one, spender, now, hint, granted)]
 
 
 def _uses(
-    source: Store | Transaction, budget: Budget, spender: Spender, now: float, hint: Hint, granted: Granted
+    source: Store | Transaction, budget: SpendBudget, spender: Spender, now: float, hint: Hint, granted: Granted
 ) -> list[BudgetUse]:
     where = {scope: getattr(spender, scope) for scope in budget.scopes}
     if budget.agent:
@@ -99,7 +99,7 @@ def _uses(
     ]
 
 
-def stretch(source: Store | Transaction, budget: Budget, where: dict[str, str], now: float) -> tuple[float, float]:
+def stretch(source: Store | Transaction, budget: SpendBudget, where: dict[str, str], now: float) -> tuple[float, float]:
     """From when until when it counts; (0, 0) for a window that has not begun."""
     if budget.period == "window":
         rows = source.spent(("at",), now - 7 * DAY, where=where)
@@ -180,7 +180,7 @@ def _granted(source: Store | Transaction) -> Granted:
 
 
 def grant(
-    transaction: Transaction, budget: Budget, spender: Spender, what: str, amount: float, now: float
+    transaction: Transaction, budget: SpendBudget, spender: Spender, what: str, amount: float, now: float
 ) -> BudgetUse:
     """Allow more of something; how far the limit is used now. The caller commits, and writes the audit trail."""
     granted, bucket = _granted(transaction), bucket_of(budget, spender, now)

@@ -120,11 +120,10 @@ def copy_spend(
         own = store.recall(_LEDGER)
         if not own:
             return True
-        facts = os.stat(os.path.join(root, STATE_FOLDER))
         person = open_user_store(patience=patience)
         try:
             with person.transact() as transaction:
-                last = _copy_rows(transaction, store, str(own["id"]), f"{facts.st_dev}:{facts.st_ino}", root, now)
+                last = _copy_rows(transaction, store, str(own["id"]), _source_of(root), root, now)
                 _fold(transaction, now)
                 if then is not None:
                     then(transaction)
@@ -136,6 +135,26 @@ def copy_spend(
         return True
     except (StoreError, OSError, ValueError, KeyError):
         return False
+
+
+def _source_of(root: str) -> str:
+    """Names the store of a project: one that is moved keeps it, a rebuilt one has it again."""
+    facts = os.stat(os.path.join(root, STATE_FOLDER))
+    return f"{facts.st_dev}:{facts.st_ino}"
+
+
+def spent_elsewhere(root: str | None, since: float = 0.0) -> float:
+    """Dollars that the other worktrees of a project have spent; 0 where that is not known."""
+    if root is None:
+        return 0.0
+    try:
+        store = open_user_store(read_only=True, patience=_PATIENCE)
+        where = {"project": project_key(root), "not source": _source_of(root)}
+        rows = store.spent(since=since, where=where)
+        store.close()
+    except (StoreError, OSError):
+        return 0.0
+    return round(rows[0][0], 6) if rows else 0.0
 
 
 def _copy_rows(transaction: SqliteTransaction, store: Store, name: str, source: str, root: str, now: float) -> int:

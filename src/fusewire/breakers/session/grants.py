@@ -11,7 +11,7 @@ from fusewire.breakers.session.names import last_session
 from fusewire.breakers.session.spend import budget_of, day_of
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.breakers.session.user_message import MOST
-from fusewire.core.budget import Budget, BudgetUse
+from fusewire.core.budget import BudgetUse, SpendBudget
 from fusewire.core.budget import amount as amount_in_words
 from fusewire.core.events import TEXT_LIMIT, Signal, plain
 from fusewire.scopes.budgets import Spender
@@ -131,7 +131,7 @@ def grant_budget(
     key = session or last_session(breaker.store) or ""
     state = SessionMemory.recalled(breaker.store, session_name(key))
     spender = Spender(project_key(breaker.root), key, branch_of(breaker.root), state.task)
-    found = [Budget(*one) for one in breaker.rules.budgets]
+    found = [SpendBudget(*one) for one in breaker.rules.budgets]
     budget = next((one for one in found if one.name == name), None)
     if budget is None:
         known = ", ".join(one.name for one in found) or "none is set; see [budgets.NAME] in docs/spend.md"

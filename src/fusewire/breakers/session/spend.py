@@ -10,7 +10,7 @@ from __future__ import annotations
 from fusewire.agents.spending.ledger import read_on
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.core.events import Noun
-from fusewire.scopes.ledger import begin_ledger, quarter_of
+from fusewire.scopes.ledger import begin_ledger, moment_of, quarter_of, spent_elsewhere
 from fusewire.stores.rows import SpendRow
 
 TYPE_CHECKING = False
@@ -89,7 +89,8 @@ def limits_on_spend(unit: UnitOfWork, *, warns: bool = True) -> Iterator[Decisio
             continue
         state.spend_near = True  # other sessions may have spent it
         table = table or ProjectSpend.recall(unit.transaction, SPEND, unit.now)
-        spent, granted = table.spent(key), table.granted(key)
+        elsewhere = spent_elsewhere(unit.root, since_of(key))
+        spent, granted = round(table.spent(key) + elsewhere, 6), table.granted(key)
         if spent - granted >= limit:
             unit.signal("note", f"tool/spend_{name}", "spent", value=round(spent - granted, 4))
             decision = unit.signal("ask", f"tool/spend_{name}", "action")
@@ -183,6 +184,11 @@ def spent_words(spent: float, granted: float, limit: float, where: str) -> str:
     """What was spent, against what may be."""
     more = f", and ${granted:.2f} granted" if granted else ""
     return f"${spent:.2f} spent {where} (limit ${limit:.2f}{more})"
+
+
+def since_of(key: str) -> float:
+    """When a day (UTC) began; 0 of the whole project."""
+    return moment_of(f"{key}T00:00:00Z") or 0.0
 
 
 def day_of(now: float) -> str:
