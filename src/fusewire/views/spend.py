@@ -6,18 +6,21 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.core.burn import BurnRate, burn_rate
-from fusewire.scopes.ledger import QUARTER, day_start
+from fusewire.core.budget import BudgetUse, SpendBudget
+from fusewire.core.burn import BurnRate, SpendWindow, burn_rate, used_up_at, windows
+from fusewire.scopes.budgets import Spender, uses
+from fusewire.scopes.ledger import DAY, QUARTER, day_start
 from fusewire.scopes.user import open_user_store
 from fusewire.stores.rows import FAR
 from fusewire.util.durations import show_time
 from fusewire.util.errors import StoreError
+from fusewire.util.gitdir import branch_of
 from fusewire.util.worktrees import project_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from fusewire.core.budget import BudgetUse
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.sqlite import SqliteStore
 
 
@@ -89,9 +92,12 @@ def today(root: str | None, now: float | None = None) -> SpendToday:
     return SpendToday(since, zone, project, everything, burn)
 
 
-def _usage(store: SqliteStore, now: float, where: Mapping[str, str]) -> Iterable[tuple[float, float, int]]:
+def _usage(
+    store: SqliteStore, now: float, where: Mapping[str, str], seconds: float = 3600.0
+) -> list[tuple[float, float, int]]:
     """Time, dollars and tokens by the quarter of an hour."""
-    return [(at, usd, sum(tokens[:5])) for at, usd, *tokens in store.spent(("at",), now - 3600 - QUARTER, where=where)]
+    rows = store.spent(("at",), now - seconds - QUARTER, where=where)
+    return [(at, usd, sum(tokens[:5])) for at, usd, *tokens in rows]
 
 
 def zone_of(moment: float) -> str:
@@ -116,3 +122,58 @@ def budget_json(use: BudgetUse) -> dict[str, Any]:
         "since": show_time(use.since) if use.since else None,
         "until": show_time(use.until) if 0 < use.until < FAR else None,
     }
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The budgets that count here, and when each is used up at the rate of the last hour; the five-hour window."""
+
+    budgets: list[tuple[BudgetUse, float | None]] = field(default_factory=list)
+    window: SpendWindow | None = None
+    zone: str = "UTC"
+
+    def window_json(self) -> dict[str, Any] | None:
+        one = self.window
+        if one is None:
+            return None
+        return {"since": show_time(one.since), "until": show_time(one.until), "usd": one.usd, "tokens": one.tokens}
+
+    def lines(self, now: float) -> list[str]:
+        found = []
+        if self.window:
+            until = _clock(self.window.until, now)
+            found.append(f"window  {self.window.tokens:,} tokens in the 5-hour window that ends at {until} {self.zone}")
+        for use, at in self.budgets:
+            state = "used up" if use.is_reached else f"{use.share:.0%}"
+            when = f"; used up at about {_clock(at, now)} {self.zone} at this rate" if at and not use.is_reached else ""
+            found.append(f"budget  {use.budget.name}: {use.words()}: {state}{when}")
+        return found
+
+
+def outlook(breaker: Breaker, now: float) -> Outlook:
+    """What lies ahead in a project, on its branch; budgets of a session or a run are told where these are shown."""
+    root = breaker.root or ""
+    spender = Spender(project_key(root), "*", branch_of(root), "*", "")
+    found = [SpendBudget(*one) for one in breaker.rules.budgets]
+    found = [one for one in found if not {"session", "task"} & set(one.scopes)]
+    ahead, zone = [], zone_of(now)
+    try:
+        store = open_user_store(read_only=True)
+        for use in uses(store, found, spender, now):
+            where = {scope: getattr(spender, scope) for scope in use.budget.scopes}
+            where |= {"agent": use.budget.agent} if use.budget.agent else {}
+            burn = burn_rate(_usage(store, now, where), now)
+            rate = {"usd": burn.usd, "tokens": burn.tokens}.get(use.what, 0.0)
+            at = used_up_at(use.spent, use.limit + use.granted, rate, now)
+            ahead.append((use, at if at and (not use.until or at < use.until) else None))
+        last = next(reversed(windows(_usage(store, now, {}, 7 * DAY))), None)
+        store.close()
+    except (StoreError, OSError):
+        return Outlook(zone=zone)
+    return Outlook(ahead, last if last and last.until > now else None, zone)
+
+
+def _clock(moment: float, now: float) -> str:
+    """The time where the person is, on another day with the day."""
+    form = "%H:%M" if day_start(moment) == day_start(now) else "%Y-%m-%d %H:%M"
+    return time.strftime(form, time.localtime(moment))

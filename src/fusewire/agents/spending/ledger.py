@@ -154,6 +154,9 @@ class Booking(Noun):
     usd: float
     #: 1 for a request; 0 for what is charged later, because its price was not known
     calls: int
+    #: what names the request wherever it was copied to, and the agent that wrote the transcript
+    identity: str = ""
+    agent: str = ""
 
 
 def charging(prices: Prices) -> Callable[[Any, str], float]:
@@ -446,7 +449,8 @@ class _Look:
             if self.booked is not None:
                 new = tuple(now - old for now, old in zip(after, before, strict=True))
                 helper = "" if name == self.main else name.rpartition("/")[2].removesuffix(".jsonl")
-                self.booked(Booking(when, model, helper, new, usd, int(charged is None)))
+                agent = getattr(self.reader, "__name__", "").split(".")[-2:][0]
+                self.booked(Booking(when, model, helper, new, usd, int(charged is None), identity, agent))
         if identity:
             self.recent[identity] = after
             ids = self.touched.setdefault(name, {})
