@@ -193,7 +193,8 @@ def _known(breaker: Breaker, everything: bool, as_json: bool) -> int:
         found = {"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown}
         print_json({**found, **show_outlook(breaker, everything)})
         return 0
-    if tell_outlook(breaker, everything) and everything:
+    in_ledger = tell_outlook(breaker, everything)
+    if in_ledger and everything:
         return 0
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
@@ -205,7 +206,8 @@ def _known(breaker: Breaker, everything: bool, as_json: bool) -> int:
             for one in sessions
         )
     )
-    tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
+    if not in_ledger:  # there, days are those of the person, and say when it was spent
+        tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
     tell(f"total ${total:.2f} at list price")
     warn_of_unknown(unknown)
     return 0

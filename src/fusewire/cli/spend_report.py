@@ -18,12 +18,15 @@ from fusewire.util.durations import show_time
 from fusewire.util.tables import columns
 from fusewire.util.worktrees import project_key
 from fusewire.views.spend import Spent, budget_json, outlook, today, zone_of
-from fusewire.views.spend_report import SpendReport, TranscriptRows, from_ledger, report, stretch_of
+from fusewire.views.spend_report import SpendReport, TranscriptRows, from_ledger, label_sessions, report, stretch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fusewire.engine.breaker import Breaker
+
+#: Characters of a session's first prompt.
+_LABEL = 30
 
 _HEADINGS = ("input", "output", "cache read", "cache write", "calls", "usd")
 
@@ -54,6 +57,8 @@ def show_report(
         condition = {} if everything else {"project": project_key(breaker.root or "")}
         store = open_user_store(read_only=True)
         shown = report(kind, from_ledger(store, kind, begin, end, condition), prices, [])
+        if kind == "session":
+            label_sessions(shown, store)
         store.close()
         where = "in all projects" if everything else "in this project, with its worktrees"
     if as_json:
@@ -84,7 +89,8 @@ def _table(shown: SpendReport, where: str, now: float, breaker: Breaker) -> None
         return
     rows: list[tuple[str, ...]] = [(shown.kind, *_HEADINGS)]
     for line in shown.lines:
-        rows.append((line.name, *_cells(line.spent)))
+        name = f"{line.name} {line.label[:_LABEL]}".strip()
+        rows.append((name, *_cells(line.spent)))
         rows += [(f"  {name}", *_cells(part)) for name, part in sorted(line.parts.items())]
     rows.append(("total", *_cells(shown.total)))
     tell(*columns(rows, numbers=True))
@@ -101,7 +107,8 @@ def _price_note(breaker: Breaker) -> str:
 
 def _cells(spent: Spent) -> tuple[str, ...]:
     counts = (spent.input, spent.output, spent.cache_read, spent.cache_write, spent.calls)
-    return (*(f"{count:,}" for count in counts), f"${spent.usd:,.2f}")
+    usd = f"${spent.usd:,.2f}" if spent.usd or not spent.tokens else "unknown"
+    return (*(f"{count:,}" for count in counts), usd)
 
 
 def _csv(shown: SpendReport) -> None:

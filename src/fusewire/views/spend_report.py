@@ -17,6 +17,7 @@ from fusewire.core.burn import WINDOW, windows
 from fusewire.core.money import price_of
 from fusewire.scopes.budgets import week_start
 from fusewire.scopes.ledger import EXTERNAL, QUARTER, day_start, moment_of, month_start
+from fusewire.scopes.register import sessions
 from fusewire.stores.rows import FAR
 from fusewire.util.durations import show_time
 from fusewire.views.spend import Spent
@@ -46,13 +47,15 @@ class SpendLine:
     #: of a line by time: when it begins and ends
     since: float | None = None
     until: float | None = None
-    #: of a session: its sub-agents
+    #: of a session: the first words of its first prompt, and its sub-agents
+    label: str = ""
     parts: dict[str, Spent] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         times = {"since": show_time(self.since), "until": show_time(self.until)} if self.since is not None else {}
         parts = {"helpers": {name: spent.to_json() for name, spent in self.parts.items()}} if self.parts else {}
-        return {"name": self.name, **times, **self.spent.to_json(), "models": sorted(self.models), **parts}
+        label = {"label": self.label} if self.label else {}
+        return {"name": self.name, **label, **times, **self.spent.to_json(), "models": sorted(self.models), **parts}
 
 
 @dataclass
@@ -80,6 +83,13 @@ def from_ledger(store: Store, kind: str, since: float, until: float, where: Mapp
     name = kind if kind not in (*_OF_TIME, "model") else "agent"
     for at, named, helper, model, *sums in store.spent(("at", name, "helper", "model"), since, until, where):
         yield (at, named, helper, model, *sums)
+
+
+def label_sessions(shown: SpendReport, store: Store) -> None:
+    """Add the first words of each session's first prompt."""
+    known = sessions(store)
+    for line in shown.lines:
+        line.label = str(known.get(line.name, {}).get("prompt") or "")
 
 
 class TranscriptRows:
@@ -130,10 +140,12 @@ def report(kind: str, rows: Iterable[Row], prices: Prices, problems: list[str]) 
     of_time = [] if kind != "blocks" else (rows := list(rows))
     place = _place(kind, [(at, usd, sum(tokens[:5])) for at, _, _, _, usd, *tokens in of_time])
     for at, name, helper, model, *sums in rows:
+        total.add(sums)
+        if not model and not any(sums[:-1]) and kind in ("today", "model"):
+            continue  # a start, which is of no model
         key, since, until = place(at, name, model)
         line = lines.setdefault(key, SpendLine(key, since=since, until=until))
         line.spent.add(sums)
-        total.add(sums)
         if model:
             line.models.add(model)
             models.add(model)
