@@ -244,3 +244,29 @@ def test_the_limit_of_a_day_counts_all_worktrees(project: Project) -> None:
     assert "$5.10 spent today in this project (limit $5.00)" in said.reason
     limits = project.json("status")["circuits"]
     assert next(one["level"] for one in limits if one["id"] == "tool/spend_day") == 5.1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'fusewire grant 50 --budget daily --reason "more"',
+        'rm "$XDG_STATE_HOME/fusewire/budgets.json"',
+        "echo '{\"used\": {}}' > {state}/fusewire/budgets.json",
+        "rm -rf {state}/fusewire",
+        'sqlite3 {state}/fusewire/user.db "DELETE FROM spent"',
+        "sed -i s/5/500/ {config}/fusewire/config.toml",
+        'FUSEWIRE_RUN=other claude -p "go on"',
+        'env -u FUSEWIRE_RUN claude -p "go on"',
+    ],
+)
+def test_an_agent_does_not_lift_its_budget(project: Project, line: str) -> None:
+    """Neither the budget nor what is counted, nor by passing for another run."""
+    persons('[budgets.daily]\nper = "day"\nusd = 5\n')
+    session = paying(project)
+    spend(session, 1)
+    (Path(os.environ["XDG_STATE_HOME"]) / "fusewire" / "budgets.json").write_text('{"used": {}}')
+    folders = {"{state}": os.environ["XDG_STATE_HOME"], "{config}": os.environ["XDG_CONFIG_HOME"]}
+    for name, folder in folders.items():
+        line = line.replace(name, folder)
+    said, _ = session.before("Bash", {"command": line})
+    assert not said.allowed, line

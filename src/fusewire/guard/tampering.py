@@ -37,6 +37,9 @@ PERSON_ONLY_ACTS = {
     "scope": frozenset(("set",)),
 }
 
+#: The end of the path of the person's own store.
+_USER_STORE = "fusewire/user.db"
+
 #: Circuits on which only their own breaker, or a person, records.
 _JUDGES = ("tool/", "loop/", "phase/", "attempt/")
 
@@ -224,7 +227,7 @@ def _locks(words: list[str]) -> str:
     """A program that could hold a lock on the state, or write into it, or make git take it for the repository's."""
     adds = program(words) == "git" and not {"add", "stage", "update-index"}.isdisjoint(words)
     holds = adds or program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
-    if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
+    if holds and any(".fusewire" in word or _USER_STORE in word for word in words[1:]) and "-readonly" not in words:
         return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""
 
