@@ -54,7 +54,7 @@ def test_a_budget_of_the_day_warns_then_stops_and_says_which(project: Project) -
     assert "$10.10 spent in all projects today (limit $10.00)" in said.reason
     assert "fusewire grant 5 --budget daily" in said.reason
     assert "budgets.daily.usd" in said.reason
-    assert "counts since" in said.reason
+    assert "It counts since" in said.reason
 
 
 def another(project: Project, name: str) -> Project:

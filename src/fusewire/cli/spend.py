@@ -281,7 +281,7 @@ def _grant_budget(
 ) -> int:
     if not reason.strip():
         raise click.UsageError("--reason must say why")
-    number = dollars(amount) if what == "usd" else float(whole_calls(amount, most=10**12))
+    number = dollars(amount) if what == "usd" else float(whole_calls(amount, 1e12, what))
     use = grant_budget(breaker, name, number, what, session, reason, actor)
     line = f"Budget {name}: {use.words()}" + ("; it is still used up" if use.is_reached else "")
     return show_result(as_json, budget_json(use), line)

@@ -43,6 +43,7 @@ def show_report(
 ) -> int:
     """One table: by what was asked for, from the ledger or from transcripts."""
     now = breaker.engine.clock()
+    everything = everything or kind == "blocks"  # a provider counts them together
     try:
         begin, end = stretch_of(kind, since, until, now)
     except ValueError:

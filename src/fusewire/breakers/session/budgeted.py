@@ -90,9 +90,9 @@ def refusal(use: BudgetUse, now: float, verdict: str = "halt") -> Decision:
         verdict,  # type: ignore[arg-type]
         rule=f"{RULE}:{name}",
         reason=use.words(),
-        evidence=(f"it counts since {_moment(use.since)}{ends}",) if use.since else (),
+        evidence=(f"It counts since {_moment(use.since)}{ends}",) if use.since else (),
         next=("stop here and report what is done; no call is allowed until a person raises the budget",),
-        by_person=(run, f"or set the limit: {use.budget.setting(what)}"),
+        by_person=(run, f"a person can set the limit: {use.budget.setting(what)}"),
     )
 
 
@@ -123,5 +123,5 @@ def _told(event: Event, store: Store, near: list[BudgetUse], now: float, remarks
         rule=f"{RULE}:{use.budget.name}",
         reason=f"{use.words()}: {left} left",
         next=("come to an end before the limit: from there on every call is refused",),
-        remarks=(f"fusewire: budget {use.budget.name}: {use.words()}", *remarks),
+        remarks=remarks,
     )

@@ -44,11 +44,11 @@ def dollars(text: str, places: int = 2) -> float:
     return amount
 
 
-def whole_calls(text: str, most: float = MOST) -> int:
+def whole_calls(text: str, most: float = MOST, what: str = "calls") -> int:
     """The number in `20`."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     if not 0 < number <= most:
-        raise FusewireError(f"{text!r} is refused as a number; allowed: a whole number from 1 to {most:.0f}")
+        raise FusewireError(f"{text!r} is refused as a number of {what}; allowed: 1 to {most:.0f}")
     return number
 
 
