@@ -25,7 +25,7 @@ def test_a_run_stops_at_the_budget_of_its_task(stage: Stage) -> None:
         ended = stage.run(f"{WORK}\n{claude('A step.', total_cost_usd=0.04)}")
         assert ended.returncode == 3, ended.stderr
         assert len(stage.starts()) == starts
-        assert "budget:one: $0.12 spent in this run (limit $0.10)" in ended.stderr
+        assert "budget:one: $0.12 spent in this task (limit $0.10)" in ended.stderr
         assert "fusewire grant 5 --budget one" in ended.stderr
 
 

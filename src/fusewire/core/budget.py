@@ -10,7 +10,7 @@ PERIODS = ("window", "day", "week", "month")
 SCOPES = ("task", "session", "branch", "project", "user")
 
 _WORDS = {
-    "task": "this run",
+    "task": "this task",
     "session": "this session",
     "branch": "this branch",
     "project": "this project",

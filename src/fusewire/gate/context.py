@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BY_HTTP = "0"
 
 
-#: Characters of the name of a run.
+#: Characters of the name of a run, which begins with `run-`.
 _LONGEST_TASK = 40
 
 
@@ -87,8 +87,13 @@ class Context:
 
     @property
     def task(self) -> str:
-        """The run of `fusewire run` that the agent is a part of."""
-        return self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
+        """The run of `fusewire run` that the agent is a part of, else the slice that it works on."""
+        run = self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
+        if run or not self.is_scoped:
+            return run
+        from fusewire.breakers.attempt.scope.active import slice_of
+
+        return slice_of(self.home, self.event.session)
 
     @property
     def store(self) -> SqliteStore:

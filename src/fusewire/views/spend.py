@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fusewire.core.budget import BudgetUse, SpendBudget
 from fusewire.core.burn import BurnRate, SpendWindow, burn_rate, used_up_at, windows
@@ -12,9 +12,10 @@ from fusewire.scopes.budgets import Spender, uses
 from fusewire.scopes.ledger import DAY, QUARTER, day_start
 from fusewire.scopes.user import open_user_store
 from fusewire.stores.rows import FAR
-from fusewire.util.durations import show_time
+from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import StoreError
 from fusewire.util.gitdir import branch_of
+from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.worktrees import project_key
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 class Spent:
     """Dollars at list price, tokens, requests to a model, starts of an agent."""
 
-    usd: float = 0.0
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    web_search: int = 0
-    calls: int = 0
-    starts: int = 0
+    usd: Usd = 0.0
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
+    web_search: Count = 0
+    calls: Count = 0
+    starts: Count = 0
 
     @property
     def tokens(self) -> int:
@@ -177,3 +178,57 @@ def _clock(moment: float, now: float) -> str:
     """The time where the person is, on another day with the day."""
     form = "%H:%M" if day_start(moment) == day_start(now) else "%Y-%m-%d %H:%M"
     return time.strftime(form, time.localtime(moment))
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """How far a limit of a budget is used."""
+
+    budget: str
+    counts: Annotated[str, about("usd, tokens, calls or starts")]
+    spent: float
+    limit: float
+    granted: float
+    state: Annotated[str, about("room, near or used up")]
+    text: str
+    since: Time | None
+    until: Time | None
+    used_up_at: Annotated[Time | None, about("at the rate of the last hour")]
+
+
+@dataclass(frozen=True)
+class SpendOverview:
+    """What today has cost in a project and in all, how fast, and what budgets allow."""
+
+    at: Time
+    since: Annotated[Time, about("midnight where the person is")]
+    zone: str
+    project: Spent
+    everything: Annotated[Spent, about("of all projects of the person")]
+    usd_per_hour: Usd
+    tokens_per_hour: float
+    budgets: list[BudgetLine]
+    problem: Annotated[str | None, about("why it is not known")]
+
+
+def spend_overview(breaker: Breaker) -> SpendOverview:
+    """For whoever shows a project; nothing is written."""
+    now = breaker.engine.clock()
+    spent, ahead = today(breaker.root, now), outlook(breaker, now)
+    return SpendOverview(
+        at=format_time(now),
+        since=format_time(spent.since),
+        zone=spent.zone,
+        project=spent.project,
+        everything=spent.everything,
+        usd_per_hour=round(spent.burn.usd, 4),
+        tokens_per_hour=round(spent.burn.tokens),
+        budgets=[_budget_line(use, at) for use, at in ahead.budgets],
+        problem=spent.problem or None,
+    )
+
+
+def _budget_line(use: BudgetUse, at: float | None) -> BudgetLine:
+    told = budget_json(use)
+    names = ("budget", "counts", "spent", "limit", "granted", "state", "since", "until")
+    return BudgetLine(text=use.words(), used_up_at=show_time(at), **{name: told[name] for name in names})

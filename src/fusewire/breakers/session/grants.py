@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.attempt.scope.active import slice_of
 from fusewire.breakers.session.api_cost import charge
 from fusewire.breakers.session.external import grant_calls
 from fusewire.breakers.session.names import last_session
@@ -130,7 +131,8 @@ def grant_budget(
         raise NotFound("budgets are for projects")
     key = session or last_session(breaker.store) or ""
     state = SessionMemory.recalled(breaker.store, session_name(key))
-    spender = Spender(project_key(breaker.root), key, branch_of(breaker.root), state.task)
+    task = state.task or slice_of(breaker.root, key)
+    spender = Spender(project_key(breaker.root), key, branch_of(breaker.root), task)
     found = [SpendBudget(*one) for one in breaker.rules.budgets]
     budget = next((one for one in found if one.name == name), None)
     if budget is None:

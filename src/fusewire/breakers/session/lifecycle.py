@@ -44,8 +44,8 @@ def _count_start(unit: UnitOfWork) -> None:
     from fusewire.scopes.ledger import started
 
     open_ledger(unit.transaction)
-    if not unit.task:
-        unit.transaction.spend([started(unit.session, unit.event.agent or "", unit.branch, "", unit.now)])
+    if not unit.run:
+        unit.transaction.spend([started(unit.session, unit.event.agent or "", unit.branch, unit.task, unit.now)])
 
 
 def _on_end(unit: UnitOfWork) -> Decision:

@@ -106,13 +106,13 @@ def whose(state: SessionMemory) -> str:
 def _join_run(unit: UnitOfWork) -> None:
     """The limit for where nobody can answer is one of the whole run: its sessions are added up."""
     state, settings = unit.state, unit.settings
-    if not unit.task or settings["resource_limits.agent_cost_block_usd"] or state.attended:
+    if not unit.run or settings["resource_limits.agent_cost_block_usd"] or state.attended:
         return
-    state.task = unit.task
-    (usd, *_), *_ = unit.transaction.spent(where={"task": unit.task, "not session": unit.session})
+    state.task = unit.run
+    (usd, *_), *_ = unit.transaction.spent(where={"task": unit.run, "not session": unit.session})
     state.run_usd = round(usd, 6)
     table = ProjectSpend.recalled(unit.transaction, SPEND)
-    state.granted = max(state.granted, table.granted(unit.task))
+    state.granted = max(state.granted, table.granted(unit.run))
 
 
 def look(unit: UnitOfWork) -> None:

@@ -54,7 +54,7 @@ class UnitOfWork:
         #: whether a person can answer, and whether one can be asked before this call
         self.is_attended, self.asks = is_attended, asks
         self.root = root
-        #: the run that the session is a part of
+        #: the run that the session is a part of, else the slice that it works on
         self.task = task
         #: whether there is something new for the person's ledger
         self.has_spent = False
@@ -132,6 +132,11 @@ class UnitOfWork:
         lane.replies += 1
         lane.settled_any = False
         lane.refused_at = None
+
+    @property
+    def run(self) -> str:
+        """The run that the session is a part of."""
+        return self.task if self.task.startswith("run-") else ""
 
     @property
     def branch(self) -> str:
