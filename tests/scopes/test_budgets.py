@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fusewire.scopes.user import open_user_store
+from fusewire.stores import open_store
 from fusewire.util.durations import format_time
 from tests.helpers.paying import Paying, paying
 from tests.helpers.project import Project
@@ -197,6 +198,29 @@ def test_a_new_day_begins_anew(project: Project, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(time, "time", lambda: real - 60)
     assert not session.asks().allowed
     monkeypatch.setattr(time, "time", lambda: real + 86400)
+    assert session.asks().allowed
+
+
+def test_a_used_budget_holds_where_the_state_of_the_project_cannot_be_read(project: Project) -> None:
+    persons('[budgets.daily]\nper = "day"\nusd = 5\n')
+    session = paying(project)
+    assert not spend(session, 6).allowed
+    with open_store(f"sqlite:{project.root / '.fusewire' / 'state.db'}").transact():
+        assert not session.asks().allowed
+
+
+def test_a_slice_is_a_task(project: Project) -> None:
+    """What is spent on one slice does not count to the next."""
+    persons('[budgets.t]\nper = "task"\nusd = 5\nwarn = 1.0\n')
+    (project.root / "spec.md").write_text("# S-1\n")
+    session = paying(project)
+    assert spend(session, 6).allowed, "no task"
+    assert project.run("attempt", "start", "S-1", "test_login").returncode == 0
+    said = spend(session, 6)
+    assert "$6.00 spent in this task (limit $5.00)" in said.reason
+    tasks = open_user_store(read_only=True).spent(("task",))
+    assert [(row[0], round(row[1], 6)) for row in tasks] == [("", 6.0), ("slice S-1", 6.0)]
+    assert project.run("grant", "5", "--budget", "t", "--reason", "go on").returncode == 0
     assert session.asks().allowed
 
 

@@ -169,6 +169,37 @@ def test_a_lost_store_of_the_person_is_filled_again_by_each_project(project: Pro
     assert round(ledger_usd(), 6) == 3
 
 
+def test_a_projects_store_from_a_backup_or_with_a_new_name_is_not_counted_twice(project: Project) -> None:
+    """Rows that the ledger has put together are not copied again; new ones are not passed over."""
+    clock = time.time()
+    session = paying(project)
+    session.pays(1, at=now())
+    session.asks()
+    path = project.root / ".fusewire" / "state.db"
+    with Breaker.open(project=project.root) as breaker:
+        with breaker.store.transact() as transaction:
+            old = SpendRow("old", int(clock - 20 * 86400) // 900 * 900, "", "m", "", "", "claude", 8.0, (1,) * 6, 1)
+            transaction.spend([old, old.replace(at=old.at + 900)])
+        assert copy_spend(breaker.store, str(project.root), clock)
+    assert round(ledger_usd(), 6) == 17
+    backup = path.read_bytes()
+    for _ in range(3):
+        session.pays(1, at=now())
+        session.asks()
+    path.write_bytes(backup)
+    for name in ("state.db-wal", "state.db-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+    session.asks()
+    session.pays(1, at=now())
+    session.asks()
+    assert round(ledger_usd(), 6) == 21
+    with Breaker.open(project=project.root) as breaker, breaker.store.transact() as transaction:
+        transaction.drop("ledger")
+    session.pays(1, at=now())
+    session.asks()
+    assert round(ledger_usd(), 6) == 22
+
+
 def test_a_moved_project_is_not_counted_again(project: Project) -> None:
     session = paying(project)
     session.pays(1, at=now())

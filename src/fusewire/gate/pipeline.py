@@ -95,13 +95,9 @@ def budgets(event: Event, context: Context) -> Decision | None:
     from time import time
 
     from fusewire.breakers.session.budgeted import answer
-    from fusewire.util.errors import StoreError
     from fusewire.util.gitdir import branch_of
 
-    try:
-        return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
-    except StoreError as error:
-        return Decision("allow", remarks=(f"fusewire: budgets cannot be counted: {error}",))
+    return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
 
 
 def nesting(event: Event, context: Context) -> Decision | None:

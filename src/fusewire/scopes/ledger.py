@@ -163,7 +163,13 @@ def _copy_rows(transaction: SqliteTransaction, store: Store, name: str, source: 
         last = int((transaction.recall(f"{_COPIED}{name}") or {}).get("version", 0))
     except ValueError:
         last = 0
+    if last and not store.spent_after(last - 1):
+        last = 0  # the project's store is an older one: from a backup
     rows = store.spent_after(last)
+    if not last and rows:
+        folded = day_start(now) - _DAILY
+        if any(transaction.spent(until=folded, where={"source": source})[0]):
+            rows = [row for row in rows if row.at >= folded]  # the others are here, put together
     if rows:
         project = project_key(root)
         transaction.copy_spend([row.replace(source=source, project=project) for row in rows])

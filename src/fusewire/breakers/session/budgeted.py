@@ -48,7 +48,10 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
         note_uses(found, now)
         near.extend(use for use in found if use.share >= use.budget.warn)
 
-    has_spent, remarks = _look(event, store, rules, root, task, now)
+    try:
+        has_spent, remarks = _look(event, store, rules, root, task, now)
+    except StoreError as error:  # what is used up already is used up all the same
+        has_spent, remarks = False, [f"fusewire: budgets cannot be counted: {error}"]
     if has_spent and not copy_spend(store, root, now, then=ask):
         remarks.append("fusewire: budgets cannot be counted: the person's store cannot be written; it is tried again")
     reached = [use for use in (*near, *used_up(rules.budgets, spender, now)) if use.is_reached]
