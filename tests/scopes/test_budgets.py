@@ -294,3 +294,14 @@ def test_an_agent_does_not_lift_its_budget(project: Project, line: str) -> None:
         line = line.replace(name, folder)
     said, _ = session.before("Bash", {"command": line})
     assert not said.allowed, line
+
+
+def test_what_is_read_at_the_end_of_a_session_counts_for_the_others_at_once(project: Project) -> None:
+    """The last reply has used up the budget, and no call came after it."""
+    persons('[budgets.daily]\nper = "day"\nusd = 5\n')
+    first, second = paying(project), paying(another(project, "other"), "second")
+    assert spend(second, 1).allowed
+    assert spend(first, 1).allowed
+    first.pays(4, at=now())
+    first.send("SessionEnd", reason="other")
+    assert not second.asks().allowed

@@ -95,7 +95,7 @@ def budgets(event: Event, context: Context) -> Decision | None:
     from time import time
 
     from fusewire.breakers.session.budgeted import answer
-    from fusewire.util.gitdir import branch_of
+    from fusewire.util.worktrees import branch_of
 
     return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from fusewire.breakers.session.budgeted import refusal
 from fusewire.breakers.session.spend import open_ledger
 from fusewire.guard.known_agents import AGENTS_BY_NAME
-from fusewire.scopes.budgets import Spender, budgets_for, note_uses, uses
+from fusewire.scopes.budgets import Spender, noting
 from fusewire.scopes.ledger import charged, copy_spend, started
 from fusewire.util.errors import StoreError
-from fusewire.util.gitdir import branch_of
-from fusewire.util.worktrees import project_key
+from fusewire.util.worktrees import branch_of, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.loop import Loop
     from fusewire.core.budget import BudgetUse
     from fusewire.core.decision import Decision
-    from fusewire.stores import Transaction
     from fusewire.stores.rows import SpendRow
 
 #: What names a run to everything in it. A run that is started inside of another one is a part of that.
@@ -55,20 +53,12 @@ class RunLedger:
 
     def refusal(self) -> Decision | None:
         """The budget that is used up, if one is."""
-        now = self.loop.engine.clock()
         found: list[BudgetUse] = []
-        spender = Spender(project_key(self.loop.root), self.task, branch_of(self.loop.root), self.task, self._agent)
-        budgets = [one for one in budgets_for(self.breaker.rules.budgets, spender) if "session" not in one.per]
-
-        def ask(transaction: Transaction) -> None:
-            found.extend(uses(transaction, budgets, spender, now))
-            note_uses(found, now)
-
-        if budgets:
-            self._add()  # so that there is a ledger
-            copy_spend(self.breaker.store, self.loop.root, now, then=ask)
+        if self.breaker.rules.budgets:
+            self._add(found=found)
         reached = [use for use in found if use.is_reached]
-        return refusal(max(reached, key=lambda use: use.share), now, "deny") if reached else None
+        worst = max(reached, key=lambda use: use.share, default=None)
+        return refusal(worst, self.loop.engine.clock(), "deny") if worst is not None else None
 
     def _spent(self) -> float:
         try:
@@ -76,11 +66,14 @@ class RunLedger:
         except (StoreError, IndexError):
             return 0.0
 
-    def _add(self, *rows: SpendRow) -> None:
+    def _add(self, *rows: SpendRow, found: list[BudgetUse] | None = None) -> None:
+        """Count something, and ask the budgets."""
+        now, root = self.loop.engine.clock(), self.loop.root
+        spender = Spender(project_key(root), "", branch_of(root), self.task, self._agent)
         try:
             with self.breaker.store.transact() as transaction:
                 open_ledger(transaction)
                 transaction.spend(rows)
         except StoreError:
             return  # a record; the run's own limits count elsewhere
-        copy_spend(self.breaker.store, self.loop.root, self.loop.engine.clock())
+        copy_spend(self.breaker.store, root, now, then=noting(self.breaker.rules.budgets, spender, now, found))

@@ -21,7 +21,7 @@ from fusewire.util.files import read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from fusewire.stores import Store, Transaction
@@ -167,6 +167,22 @@ def note_uses(found: Sequence[BudgetUse], now: float) -> None:
     if used != hint.used or hint.damage:
         content = dumps({"used": dict(list(used.items())[-_MOST:])}).encode()
         replace_file(os.path.join(user_state_folder(), HINT), content, mode=0o600)
+
+
+def noting(
+    data: Iterable[tuple[Any, ...]], spender: Spender, now: float, found: list[BudgetUse] | None = None
+) -> Callable[[Transaction], None]:
+    """What `copy_spend` does before it commits: ask the spender's budgets, and write down those that are used up."""
+    budgets = budgets_for(data, spender)
+
+    def note(transaction: Transaction) -> None:
+        if budgets:
+            known = uses(transaction, budgets, spender, now)
+            note_uses(known, now)
+            if found is not None:
+                found.extend(known)
+
+    return note
 
 
 # -- what a person has granted ----------------------------------------------------------------------------

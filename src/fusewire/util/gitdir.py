@@ -308,12 +308,3 @@ def is_top(folder: str) -> bool:
         return os.path.lexists(os.path.join(inside, "HEAD"))
     except OSError:
         return False
-
-
-def branch_of(root: str) -> str:
-    """The branch that is checked out around a folder, or the beginning of the commit; empty without a repository."""
-    top = top_above(root)
-    folder = resolve(os.path.join(top, ".git")) if top else ""
-    head = _head(folder).decode("utf-8", "replace").strip() if folder else ""
-    name = head.removeprefix("ref:").strip()
-    return name.removeprefix("refs/heads/") if head.startswith("ref:") else name[:12]

@@ -14,9 +14,8 @@ from fusewire.scopes.user import open_user_store
 from fusewire.stores.rows import FAR
 from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import StoreError
-from fusewire.util.gitdir import branch_of
 from fusewire.util.json_types import Count, Time, Usd, about
-from fusewire.util.worktrees import project_key
+from fusewire.util.worktrees import branch_of, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

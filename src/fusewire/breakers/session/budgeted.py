@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from fusewire.breakers.session.ordered import counted
 from fusewire.breakers.session.spend import look
-from fusewire.breakers.session.state import SessionMemory, amend, session_name
+from fusewire.breakers.session.state import LaneMemory, SessionMemory, amend, lane_name, session_name
+from fusewire.breakers.session.tool_calls import has_grown
 from fusewire.breakers.session.unit_of_work import UnitOfWork
 from fusewire.core.budget import BudgetUse, amount
 from fusewire.core.decision import Decision
-from fusewire.scopes.budgets import HINT, Spender, budgets_for, note_uses, read_hint, used_up, uses
+from fusewire.scopes.budgets import HINT, Spender, noting, read_hint, used_up
 from fusewire.scopes.ledger import copy_spend
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import StoreError
@@ -22,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
-    from fusewire.stores import Store, Transaction
+    from fusewire.stores import Store
 
 #: When it is asked: at a call, and where people and agents are told.
 _ASKED = frozenset(("before_tool", "permission", "prompt", "relayed", "session_start"))
@@ -38,22 +39,14 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
     if event.kind not in _ASKED:
         return None
     spender = Spender(project_key(root), event.session or "none", branch, task, event.agent or "")
-    budgets = budgets_for(rules.budgets, spender)
-    if not budgets:
-        return None
-    near: list[BudgetUse] = []
-
-    def ask(transaction: Transaction) -> None:
-        found = uses(transaction, budgets, spender, now)
-        note_uses(found, now)
-        near.extend(use for use in found if use.share >= use.budget.warn)
-
+    found: list[BudgetUse] = []
     try:
         has_spent, remarks = _look(event, store, rules, root, task, now)
     except StoreError as error:  # what is used up already is used up all the same
         has_spent, remarks = False, [f"fusewire: budgets cannot be counted: {error}"]
-    if has_spent and not copy_spend(store, root, now, then=ask):
+    if has_spent and not copy_spend(store, root, now, then=noting(rules.budgets, spender, now, found)):
         remarks.append("fusewire: budgets cannot be counted: the person's store cannot be written; it is tried again")
+    near = [use for use in found if use.share >= use.budget.warn]
     reached = [use for use in (*near, *used_up(rules.budgets, spender, now)) if use.is_reached]
     if reached:
         return _refused(event, store, rules, max(reached, key=lambda use: use.share), now)
@@ -64,7 +57,8 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
 
 def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: float) -> tuple[bool, list[str]]:
     """Bring what the session has spent up to date; whether it has spent something, and what a person is told."""
-    if not event.transcript:
+    lane = LaneMemory.recalled(store, lane_name(event.session or "none", event.subagent or ""))
+    if not event.transcript or not has_grown(event, lane):
         return False, []
     with store.transact() as transaction:
         unit = UnitOfWork(transaction, rules, event, now, root=root, task=task)

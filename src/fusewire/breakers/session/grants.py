@@ -21,8 +21,7 @@ from fusewire.scopes.ledger import copy_spend
 from fusewire.scopes.user import open_user_store
 from fusewire.stores.rows import AuditRow, Doing
 from fusewire.util.errors import FusewireError, NotFound
-from fusewire.util.gitdir import branch_of
-from fusewire.util.worktrees import project_key
+from fusewire.util.worktrees import branch_of, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

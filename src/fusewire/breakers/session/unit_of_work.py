@@ -141,7 +141,7 @@ class UnitOfWork:
     @property
     def branch(self) -> str:
         """The branch that is worked on."""
-        from fusewire.util.gitdir import branch_of
+        from fusewire.util.worktrees import branch_of
 
         return branch_of(self.root) if self.root else ""
 
