@@ -305,3 +305,24 @@ def test_what_is_read_at_the_end_of_a_session_counts_for_the_others_at_once(proj
     first.pays(4, at=now())
     first.send("SessionEnd", reason="other")
     assert not second.asks().allowed
+
+
+def test_a_budget_that_only_logs_stops_nobody(project: Project) -> None:
+    """What it would have said is on record."""
+    persons('[budgets.daily]\nper = "day"\nusd = 5\n[rules]\n"budget:daily" = "log"\n')
+    session = paying(project)
+    said = spend(session, 6)
+    assert said.allowed
+    assert not said.told
+    store = open_store(f"sqlite:{project.root / '.fusewire' / 'state.db'}")
+    assert any(one.kind == "logged" and "budget:daily" in one.text for one in store.doings(session.id))
+
+
+def test_a_person_at_the_terminal_is_told_and_stopped_as_well(project: Project) -> None:
+    """Whoever sets a limit means it; the message says how to raise it."""
+    persons('profile = "attended"\n[budgets.daily]\nper = "day"\nusd = 5\n')
+    session = paying(project)
+    session.env = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
+    assert "$1.00 left" in spend(session, 4).told
+    assert "fusewire grant" in spend(session, 2).reason
+    assert session.says("go on").halted

@@ -51,6 +51,7 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     budgeted = budgets(event, context) if context.rules.budgets else None
     if budgeted is not None and budgeted.verdict == "halt":
         return budgeted
+    context.logged += budgeted.logged if budgeted is not None else ()
     for first in (nesting, registration):
         decision = first(event, context)
         if decision is not None:

@@ -52,7 +52,8 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
         return _refused(event, store, rules, max(reached, key=lambda use: use.share), now)
     if damage := read_hint().damage:
         remarks.append(f"fusewire: {damage}; a person can delete {HINT}: it is made again")
-    return _told(event, store, near, now, tuple(remarks))
+    told = _told(event, store, near, now, tuple(remarks))
+    return rules.as_set(told) if told is not None else None
 
 
 def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: float) -> tuple[bool, list[str]]:
@@ -70,9 +71,10 @@ def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: f
 
 
 def _refused(event: Event, store: Store, rules: Rules, use: BudgetUse, now: float) -> Decision:
-    decision = rules.as_set(refusal(use, now, "tell" if event.kind == "session_start" else "halt"))
-    if event.kind != "before_tool" or decision.verdict != "halt":
-        return decision
+    decision = refusal(use, now, "tell" if event.kind == "session_start" else "halt")
+    heard = rules.as_set(decision)
+    if heard is not decision or event.kind != "before_tool":
+        return heard
     return counted(decision, event, lambda: store, rules, use.since, now)
 
 
