@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def test_thirty_processes_share_one_budget_exactly(tmp_path: Path) -> None:
         assert not any(pool.map(lambda one: one.asks().allowed, several[:8])), "in every project"
 
 
-def start_hook(one: Paying) -> subprocess.Popen[bytes]:
+def start_hook(one: Paying, *before: str) -> subprocess.Popen[bytes]:
     one.calls += 1
     payload = {
         **one.project.bash(f"ls part{one.calls}"),
@@ -93,7 +94,7 @@ def start_hook(one: Paying) -> subprocess.Popen[bytes]:
         "tool_use_id": f"toolu_{one.id}_{one.calls}",
     }
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "claude"],
+        [*before, sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "claude"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -122,6 +123,27 @@ def test_a_process_that_is_killed_anywhere_loses_nothing_and_counts_nothing_twic
         one.send("Stop", stop_hook_active=False)
     assert in_ledger() == recounted(several)
     assert in_ledger()["claude-opus-5-5"][0] == 45 * 0.25
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed (apt install strace)")
+@pytest.mark.parametrize("budget", [False, True])
+def test_killed_at_every_write_it_loses_nothing_and_counts_nothing_twice(tmp_path: Path, budget: bool) -> None:
+    """At the first, second, third ... system call that writes, until one run ends by itself."""
+    persons('[budgets.daily]\nper = "day"\nusd = 1000\n' if budget else "")
+    (one,) = sessions(tmp_path, 1, 1)
+    one.asks()
+    calls, number = "write,pwrite64,ftruncate,rename,unlink", 0
+    while number < 80:
+        number += 1
+        one.pays(0.25, at=now())
+        strace = ("strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}")
+        process = start_hook(one, *strace, "-e", f"inject={calls}:signal=KILL:when={number}")
+        if process.wait(timeout=60) == 0:
+            break
+    assert 5 < number < 80, "it was killed a few times, and ended by itself at last"
+    one.send("Stop", stop_hook_active=False)
+    assert in_ledger() == recounted([one])
+    assert in_ledger()["claude-opus-5-5"][0] == number * 0.25
 
 
 def many(tmp_path: Path, count: int, where: int, rounds: int) -> None:
