@@ -819,14 +819,14 @@ def test_a_read_only_store_says_what_is_damaged_and_leaves_it(tmp_path: Path) ->
     assert not list(tmp_path.glob("*corrupt*"))
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_a_read_only_store_reads_an_older_shape(tmp_path: Path, version: int) -> None:
     """It is brought up to date first, by a connection that may write."""
     path = tmp_path / "state.db"
     with open_store(f"sqlite:{path}").transact() as transaction:
         transaction.notice("kept", 1.0)
     connection = sqlite3.connect(path)
-    for table in ("doings", "decisions")[version - 2 :]:
+    for table in ("doings", "decisions", "spent")[version - 2 :]:
         connection.execute(f"DROP TABLE {table}")
     connection.executescript(f"DELETE FROM migrations WHERE applied_to > {version}; PRAGMA user_version={version}")
     connection.close()

@@ -25,6 +25,7 @@ from fusewire.stores.rows import (
     DecisionRow,
     Doing,
     LogRow,
+    SpendRow,
 )
 from fusewire.stores.scoped import ScopedStore
 
@@ -40,6 +41,10 @@ def log_row(circuit: str, at: float, text: str = "an action", *, session: str | 
 
 def audit_row(circuit: str, at: float, reason: str = "because") -> AuditRow:
     return AuditRow(circuit, at, "closed", "open", "tripped", reason, "somebody")
+
+
+def spend_row(session: str, usd: float, *, at: int = 0, model: str = "m") -> SpendRow:
+    return SpendRow(session, at, "main", model, "", "", "claude", usd, (10, 20, 0, 0, 0, 0), calls=1)
 
 
 def write_with_every_verb(transaction: Transaction) -> None:
@@ -434,6 +439,36 @@ class StoreConformance:
             transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
             transaction.log(row, kept=False)
         assert store.log_of("a") == [row]
+
+    # -- what was spent -----------------------------------------------------------------------------
+
+    def test_what_was_spent_adds_up_and_is_found_behind_a_number(self, store: Store) -> None:
+        """A row that grows gets a new number; one that does not is found once."""
+        for row in (spend_row("a", 1.0), spend_row("b", 2.0, model="m2"), spend_row("a", 0.5)):
+            with store.transact() as transaction:
+                transaction.spend([row])
+        assert [(row.session, row.usd, row.calls) for row in store.spent_after(0)] == [("b", 2.0, 1), ("a", 1.5, 2)]
+        last = store.spent_after(0)[-1].version
+        assert store.spent_after(last) == []
+        assert store.spent(("session",))[0] == ("a", 1.5, 20, 40, 0, 0, 0, 0, 2, 0)
+        assert store.spent() == [(3.5, 30, 60, 0, 0, 0, 0, 3, 0)]
+
+    def test_sums_are_asked_for_by_time_and_by_column(self, store: Store) -> None:
+        """From a moment up to another one; what a column must be, or must not be."""
+        with store.transact() as transaction:
+            transaction.spend([spend_row("a", 1.0, at=900), spend_row("a", 2.0, at=1800), spend_row("b", 4.0)])
+        assert store.spent(since=900, until=1800)[0][0] == 1.0
+        assert store.spent(where={"session": "b"})[0][0] == 4.0
+        assert store.spent(where={"not session": "b"})[0][0] == 3.0
+        assert store.spent(where={"session": "nobody"})[0][0] == 0.0
+        with pytest.raises(ValueError, match="dimension"):
+            store.spent(("usd; DROP TABLE spent",))
+
+    def test_an_error_takes_back_what_was_spent(self, store: Store) -> None:
+        with suppress(RuntimeError), store.transact() as transaction:
+            transaction.spend([spend_row("a", 1.0)])
+            raise RuntimeError
+        assert store.spent_after(0) == []
 
     # -- the audit trail ----------------------------------------------------------------------------
 

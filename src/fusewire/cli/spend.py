@@ -10,9 +10,10 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.spending.account import Account, account_of, together
-from fusewire.breakers.session.grants import add_cost, dollars, grant, grant_api_calls, whole_calls
+from fusewire.breakers.session.grants import add_cost, dollars, grant, grant_api_calls, grant_budget, whole_calls
 from fusewire.breakers.session.state import SPEND, ProjectSpend
-from fusewire.cli.common import print_json, project_command
+from fusewire.cli.common import print_json, project_command, show_result
+from fusewire.cli.spend_report import show_outlook, show_report, tell_outlook, warn_of_unknown
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
 from fusewire.core.events import NAME_LIMIT, plain
@@ -20,10 +21,10 @@ from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
 from fusewire.views.session_names import SessionNames
+from fusewire.views.spend import budget_json
+from fusewire.views.spend_report import KINDS_OF_REPORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fusewire.core.money import Prices
     from fusewire.engine.breaker import Breaker
 
@@ -31,31 +32,60 @@ _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 
 
 @click.command("spend")
-@click.argument("transcripts", metavar="[TRANSCRIPT]...", nargs=-1, type=click.Path())
+@click.argument("what", metavar="[BY] [TRANSCRIPT|FOLDER]...", nargs=-1, type=click.Path())
+@click.option("--since", metavar="DAY", help="From this day on (YYYY-MM-DD, where you are), or an ISO time.")
+@click.option("--until", metavar="DAY", help="Up to the end of this day, or an ISO time.")
+@click.option("--all", "everything", is_flag=True, help="All projects, not only this one with its worktrees.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print a table as CSV.")
 @click.option("--source", metavar="NAME", help="With `add`: what has cost it, such as oracle.")
 @click.option("--session", metavar="ID", help="With `add`: for this session (default: the agent's own, else the last).")
 @project_command
 def spend_command(
-    breaker: Breaker, transcripts: tuple[str, ...], source: str | None, session: str | None, as_json: bool
+    breaker: Breaker,
+    what: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    everything: bool,
+    as_csv: bool,
+    source: str | None,
+    session: str | None,
+    as_json: bool,
 ) -> int:
-    """Show what transcripts cost, by model; without any, what the hook has counted in this project's sessions.
+    """Show what was spent: today, how fast, when a budget will be used up; or a table BY one of these:
 
-    All of it at list price, which subscriptions do not pay. Models without a price are listed as unknown and are not in
-    the total. Set a price in fusewire.toml: [prices."model"] with input, output, cache_read, cache_write.
+    today, daily, weekly, monthly, project, branch, agent, model, session, blocks (five-hour windows).
+
+    All of it at list price, which subscriptions do not pay, and as the hooks have counted it; or, with transcripts or
+    folders of them, as these say. Models without a price are named and are not in the total. Set a price in
+    fusewire.toml: [prices."model"] with input, output, cache_read, cache_write.
 
     \b
+    fusewire spend daily --all --since 2026-11-01
+    fusewire spend model ~/.claude/projects
+    fusewire spend session-1.jsonl
     fusewire spend add 0.12 --source oracle
 
-    reports what a call of an external API has cost, where its script does not print it.
+    The last one reports what a call of an external API has cost, where its script does not print it.
     """
-    if transcripts[:1] == ("add",):
-        if len(transcripts) != 2 or not (source or "").strip():
+    if what[:1] == ("add",):
+        if len(what) != 2 or not (source or "").strip():
             raise click.UsageError("say how many dollars, and of what: fusewire spend add 0.12 --source oracle")
-        return _add(breaker, transcripts[1], str(source).strip(), session, as_json)
+        return _add(breaker, what[1], str(source).strip(), session, as_json)
     if source is not None or session is not None:
         raise click.UsageError("--source and --session belong to `fusewire spend add USD`")
+    kind = what[0] if what and what[0] in KINDS_OF_REPORT else ""
+    transcripts = what[1:] if kind else what
+    for path in transcripts:
+        if not os.path.lexists(path) and os.sep not in path and "." not in path:
+            raise click.UsageError(f"{path!r} is no file and no folder, nor one of: {', '.join(KINDS_OF_REPORT)}, add")
+    if as_csv and as_json:
+        raise click.UsageError("give only one of --json and --csv")
+    of_folders = any(map(os.path.isdir, transcripts))
+    if kind or of_folders or as_csv or since or until:
+        by = kind or ("model" if transcripts else "daily")
+        return show_report(breaker, by, transcripts, since, until, everything, as_json, as_csv)
     if not transcripts:
-        return _known(breaker, as_json)
+        return _known(breaker, everything, as_json)
     prices = _prices(breaker)
     accounts = [account_of(path, prices) for path in transcripts]
     if as_json:
@@ -113,7 +143,7 @@ def _show(account: Account) -> None:
         tell("  no tokens are reported in it")
     more = " and what the unknown models cost" if account.unknown else ""
     tell(f"  total ${account.usd:.2f} at list price{more}")
-    _warn_of_unknown(account.unknown)
+    warn_of_unknown(account.unknown)
     if account.problem:
         warn(f"not everything could be counted: {account.problem}")
 
@@ -156,7 +186,7 @@ def _sessions(stored: object) -> list[SessionSpend]:
     return sorted(found, key=lambda session: (-session.at, session.session))
 
 
-def _known(breaker: Breaker, as_json: bool) -> int:
+def _known(breaker: Breaker, everything: bool, as_json: bool) -> int:
     memory = ProjectSpend.recalled(breaker.store, SPEND)
     days = {day: usd for day, usd in memory.days.items() if type(usd) in (int, float)}
     total = float(memory.usd)
@@ -164,7 +194,11 @@ def _known(breaker: Breaker, as_json: bool) -> int:
     unknown = sorted({name for session in sessions for name in session.unknown})
     if as_json:
         told = [session.to_json() for session in sessions]
-        print_json({"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown})
+        found = {"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown}
+        print_json({**found, **show_outlook(breaker, everything)})
+        return 0
+    in_ledger = tell_outlook(breaker, everything)
+    if in_ledger and everything:
         return 0
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
@@ -176,15 +210,11 @@ def _known(breaker: Breaker, as_json: bool) -> int:
             for one in sessions
         )
     )
-    tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
+    if not in_ledger:  # there, days are those of the person, and say when it was spent
+        tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
     tell(f"total ${total:.2f} at list price")
-    _warn_of_unknown(unknown)
+    warn_of_unknown(unknown)
     return 0
-
-
-def _warn_of_unknown(models: Iterable[str]) -> None:
-    if names := ", ".join(sorted(models)):
-        warn(f"no price is known for {names}: not in the total, and not free")
 
 
 @click.command("grant")
@@ -193,12 +223,18 @@ def _warn_of_unknown(models: Iterable[str]) -> None:
 @click.option("--session", metavar="ID", help="For this session (default: the most recent one).")
 @click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
 @click.option("--project-total", is_flag=True, help="For all sessions of the project.")
+@click.option("--budget", metavar="NAME", help="For this budget, as [budgets.NAME] has it.")
+@click.option("--tokens", is_flag=True, help="With --budget: AMOUNT is tokens.")
+@click.option("--starts", is_flag=True, help="With --budget: AMOUNT is starts of an agent.")
 @click.option("--reason", required=True, help="Why; kept in the audit trail.")
 @project_command
 def grant_command(
     breaker: Breaker,
     amount: str,
     calls: bool,
+    budget: str | None,
+    tokens: bool,
+    starts: bool,
     session: str | None,
     day: bool,
     project_total: bool,
@@ -212,10 +248,18 @@ def grant_command(
     \b
     fusewire grant 5 --reason "the migration is worth it"
     fusewire grant 20 --calls --reason "the last batch of questions"
+    fusewire grant 10 --budget daily --reason "the release is today"
     """
     actor = require_person("`fusewire grant`", breaker.root)
     names = SessionNames.of(breaker)
     session = names.resolve(session) if session else None
+    if budget is not None:
+        if day or project_total or sum((calls, tokens, starts)) > 1:
+            raise click.UsageError("with --budget give at most one of --calls, --tokens and --starts")
+        what = "calls" if calls else "tokens" if tokens else "starts" if starts else "usd"
+        return _grant_budget(breaker, budget, amount, what, session, reason, actor, as_json)
+    if tokens or starts:
+        raise click.UsageError("--tokens and --starts belong to --budget NAME")
     if sum((session is not None or calls, day, project_total)) > 1:
         raise click.UsageError("give only one of --session (or --calls), --day and --project-total")
     if not reason.strip():
@@ -240,6 +284,17 @@ def grant_command(
     if not granted["limit_usd"]:
         tell(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
     return 0
+
+
+def _grant_budget(
+    breaker: Breaker, name: str, amount: str, what: str, session: str | None, reason: str, actor: str, as_json: bool
+) -> int:
+    if not reason.strip():
+        raise click.UsageError("--reason must say why")
+    number = dollars(amount) if what == "usd" else float(whole_calls(amount, 1e12, what))
+    use = grant_budget(breaker, name, number, what, session, reason, actor)
+    line = f"Budget {name}: {use.words()}" + ("; it is still used up" if use.is_reached else "")
+    return show_result(as_json, budget_json(use), line)
 
 
 def _grant_calls(breaker: Breaker, amount: str, session: str | None, reason: str, actor: str, as_json: bool) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusewire.config import SESSION_CONFIG, user_config_path
+from fusewire.config.budgets import budgets_of_plans, put_budgets, put_plans
 from fusewire.config.compiler import compile_policies
 from fusewire.config.constraint_files import ConstraintFile, read_constraints
 from fusewire.config.notify_addresses import file_of
@@ -23,6 +24,7 @@ from fusewire.util.errors import ConfigError
 from fusewire.util.globs import matches
 
 if TYPE_CHECKING:
+    from fusewire.core.budget import SpendBudget
     from fusewire.core.events import Matcher
     from fusewire.util.fast_json import JsonObject
 
@@ -35,7 +37,7 @@ _OTHER_TABLES = ("prices", "breakers", "rules")
 
 #: What a rule may be set to, and rules that are no circuits of the policies.
 MODES = ("off", "log", "enforce")
-_OTHER_RULES = ("*", "guard.", "scope.", "constraint:")
+_OTHER_RULES = ("*", "guard.", "scope.", "constraint:", "budget:")
 
 
 @dataclass
@@ -57,6 +59,9 @@ class Rulebook:
     modes: dict[str, str] = field(default_factory=dict)
     #: the file that says so of a model's price, or of a pattern of rules
     sources: dict[str, str] = field(default_factory=dict)
+    #: what may be spent, and what the person has subscribed to, by agent
+    budgets: dict[str, SpendBudget] = field(default_factory=dict)
+    plans: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: where the project's own settings are, or would be
     project_file: str = "fusewire.toml"
     #: who is told what happened
@@ -92,7 +97,13 @@ class Rulebook:
             tuple(target.name for target in self.targets.enabled()),
             (self.values["sandbox"].parsed["mode"], self.values["sandbox"].parsed["outside"]),
             tuple(self.modes.items()),
+            tuple(tuple(getattr(one, name) for name in one.fields) for one in self.all_budgets()),
+            {agent: str(plan["name"]) for agent, plan in self.plans.items()},
         )
+
+    def all_budgets(self) -> list[SpendBudget]:
+        """Those that are set, and those of the limits beside the name of a plan."""
+        return [*self.budgets.values(), *budgets_of_plans(self.plans)]
 
     def _guard(self) -> tuple[Any, ...]:
         """Documents, configuration, what is ignored, roots, grants."""
@@ -210,6 +221,10 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
         elif kind == "rules":
             book.warnings += _put_modes(book, table, source)
+        elif kind == "budgets":
+            book.warnings += put_budgets(book.budgets, table, source)
+        elif kind == "plan":
+            book.warnings += put_plans(book.plans, table, source)
         elif kind == "breakers":
             book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 10
+_FORMAT = 11
 
 #: Circuits whose template is remembered, where one process asks for many.
 _MOST_TEMPLATES = 1000
@@ -51,7 +51,7 @@ PHASE_FILE = os.path.join(".prp-session", "circuit-breaker.json")
 SCOPE_FILE = os.path.join(STATE_FOLDER, "scope.bin")
 
 #: What a blob depends on in Fusewire itself, beside the policies.
-_SHAPES = ("config/rules.py", "core/state.py", "core/meters.py")
+_SHAPES = ("config/rules.py", "core/state.py", "core/meters.py", "core/budget.py")
 
 
 class Constraint:
@@ -97,6 +97,8 @@ class Rules:
         notify: tuple[str, ...] = (),
         sandbox: tuple[str, tuple[str, ...]] = ("auto", ()),
         modes: tuple[tuple[str, str], ...] = (),
+        budgets: tuple[tuple[Any, ...], ...] = (),
+        plans: dict[str, str] | None = None,
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
@@ -113,6 +115,9 @@ class Rules:
         self.sandbox = sandbox
         #: patterns of rules that a person has set to "off", "log" or "enforce"; the last one that fits holds
         self.modes = modes
+        #: what may be spent, as `SpendBudget` has it; and the names of the person's subscriptions, by agent
+        self.budgets = budgets
+        self.plans = plans or {}
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -126,6 +131,7 @@ class Rules:
         return (
             *(self.policies, constraints, self.warnings, self.any_constraint),
             *(self.guard, self.tool, self.prices, self.notify, self.sandbox, self.modes),
+            *(self.budgets, self.plans),
         )
 
     def mode(self, rule: str) -> str:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _BY_HTTP = "0"
 
 
+#: Characters of the name of a run, which begins with `run-`.
+_LONGEST_TASK = 40
+
+
 class Context:
     """The project and the call of one event; what takes time is made on first use."""
 
@@ -83,6 +87,16 @@ class Context:
         if not self._home:
             self._home = self.root if self.root == self.start else find_project(self.start)
         return self._home
+
+    @property
+    def task(self) -> str:
+        """The run of `fusewire run` that the agent is a part of, else the slice that it works on."""
+        run = self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
+        if run or not self.is_scoped:
+            return run
+        from fusewire.breakers.attempt.scope.active import slice_of
+
+        return slice_of(self.home, self.event.session)
 
     @property
     def store(self) -> SqliteStore | ScopedStore:

@@ -49,6 +49,10 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     ordered = halted_by_person(event, context)
     if ordered is not None and ordered.verdict == "halt" and event.kind != "after_tool":
         return ordered
+    budgeted = budgets(event, context) if context.rules.budgets else None
+    if budgeted is not None and budgeted.verdict == "halt":
+        return budgeted
+    context.logged += budgeted.logged if budgeted is not None else ()
     for first in (nesting, registration):
         decision = first(event, context)
         if decision is not None:
@@ -57,7 +61,7 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
         return _ALLOWED
     if event.kind == "api_error":
         return _note_error(event, context)
-    found: list[Decision] = [ordered] if ordered is not None else []
+    found = [decision for decision in (ordered, budgeted) if decision is not None]
     context.earlier = found
     if event.kind == "before_tool" and context.orders.may_allow(event.session):
         from fusewire.gate.allowed_once import may_pass, soften
@@ -103,6 +107,16 @@ def halted_by_person(event: Event, context: Context) -> Decision | None:
     from fusewire.breakers.session.ordered import answer
 
     return answer(event, orders, context.root, lambda: context.store)
+
+
+def budgets(event: Event, context: Context) -> Decision | None:
+    """Stop an agent whose budget is used up, of whatever it is for; tell one that is near to that."""
+    from time import time
+
+    from fusewire.breakers.session.budgeted import answer
+    from fusewire.util.worktrees import branch_of
+
+    return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
 
 
 def nesting(event: Event, context: Context) -> Decision | None:
@@ -283,6 +297,7 @@ def session(event: Event, context: Context) -> Decision | None:
         root=context.root,
         is_attended=context.is_attended,
         asks=context.asks,
+        task=context.task,
     )
     try:
         decision = breakers.handle(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SUPERVISORS = os.path.join(STATE_FOLDER, "supervisors")
 
 #: Beginnings of the names of variables in which an agent's program describes a session to its hooks.
-SPOKEN = (*VARIABLE_PREFIXES, "FUSEWIRE_DEPTH")
+SPOKEN = (*VARIABLE_PREFIXES, "FUSEWIRE_DEPTH", "FUSEWIRE_RUN")
 
 #: Who gets this may ask.
 WELCOME = b"+"

@@ -38,6 +38,9 @@ PERSON_ONLY_ACTS = {
     "scope": frozenset(("set",)),
 }
 
+#: The end of the path of the person's own store.
+_USER_STORE = "fusewire/user.db"
+
 #: Circuits on which only their own breaker, or a person, records.
 _JUDGES = ("tool/", "loop/", "phase/", "attempt/", "provider/")
 
@@ -95,7 +98,7 @@ _AS_A_PERSON = ("doctor", "phase", "attempt", "serve")
 
 #: How deep an agent is among agents that started agents, and whether a person is there: one that could change it would
 #: start as many as it likes.
-_TOLD = frozenset(("FUSEWIRE_DEPTH", "CLAUDE_CODE_SESSION_ATTENDED"))
+_TOLD = frozenset(("FUSEWIRE_DEPTH", "FUSEWIRE_RUN", "CLAUDE_CODE_SESSION_ATTENDED"))
 _CLEANING = frozenset(("-i", "-", "--ignore-environment"))
 
 #: Programs that run a command with another clock or other libraries.

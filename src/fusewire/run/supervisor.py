@@ -23,6 +23,7 @@ from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.breakers.session.ordered import halt_here
 from fusewire.core.decision import Blocked, Decision
 from fusewire.core.pacing import delay, spacing, tightest, words
+from fusewire.run.ledger import RUN, RunLedger
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.own_output import own_outputs
 from fusewire.run.process import run_agent
@@ -87,6 +88,7 @@ class Supervisor:
         self._depth = nesting.true_depth(os.environ) + 1
         loop.provider.started_by(options.command[0])
         loop.provider.waits_for_outages = options.wait
+        self._ledger = RunLedger(loop, options.command)
         self._place = RunPlace(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:
@@ -152,12 +154,15 @@ class Supervisor:
             self._tell_once(f"Warning: {self.loop.provider.problem}")
         if (ended := self._keep_pace()) is not None:
             return ended
+        if refused := self._ledger.refusal():
+            return self._outcome(HALTED, "", refused)
         try:
             begun = self.loop.begin()
         except Blocked as blocked:
             return self._wait_for_circuits(blocked.decision)
         self.iterations += 1
         self._paced = False
+        self._ledger.started()
         self.view.began(begun)
         if self.loop.provider.is_probe(begun.token):
             self.view.tells(f"    this start is the one probe of {self.loop.provider.circuit}")
@@ -196,6 +201,7 @@ class Supervisor:
         )
         if answer.cost is not None:
             self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
+        self._ledger.ended(answer.cost)
         self.view.judged(result, ended)
         for file in sorted(self._hooked - self._hooks()):
             self._tell_once(
@@ -501,7 +507,7 @@ class Supervisor:
 
     def _variables(self, who: str) -> dict[str, str]:
         root = os.path.realpath(self.loop.root)
-        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth)}
+        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth), RUN: self._ledger.task}
 
     def _interrupt(self, number: int) -> None:
         """Called from a signal handler: print and write nothing here."""

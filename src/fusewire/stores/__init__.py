@@ -11,11 +11,11 @@ from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Protocol
+    from typing import Any, Protocol
 
-    from fusewire.stores.rows import AuditRow, CircuitRow, DecisionRow, Doing, LogRow
+    from fusewire.stores.rows import EVERYTHING, FAR, AuditRow, CircuitRow, DecisionRow, Doing, LogRow, SpendRow
     from fusewire.util.fast_json import JsonObject
 
     class Transaction(Protocol):
@@ -69,6 +69,16 @@ if TYPE_CHECKING:
         def forget(self, prefix: str, before: float) -> int:
             """Drop what was remembered under names that begin so, and not again since; how many that were."""
 
+        def spend(self, rows: Sequence[SpendRow]) -> None:
+            """Add to what was spent; each row that has grown gets a number above all others."""
+
+        def forget_spend(self, before: int, version: int) -> None:
+            """Drop rows that are as old, and up to that number."""
+
+        def spent(
+            self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+        ) -> list[tuple[Any, ...]]: ...
+
     class Store(Protocol):
         """Everything that the engine asks of storage."""
 
@@ -111,6 +121,15 @@ if TYPE_CHECKING:
 
         def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
             """The notices behind a number that nobody has acknowledged: number, time, text; oldest first."""
+
+        def spent(
+            self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+        ) -> list[tuple[Any, ...]]:
+            """Sums of what was spent, for each value of the columns in `by`: these, dollars, tokens by kind, calls,
+            starts. `where` is what columns must be (`"not COLUMN"`: must not be)."""
+
+        def spent_after(self, version: int) -> list[SpendRow]:
+            """The rows that have grown behind a number, in its order."""
 
         def version(self) -> tuple[int, ...]:
             """Another one whenever somebody has written since: for whoever looks again and again."""

@@ -6,8 +6,10 @@ from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fusewire.stores import Store
-    from fusewire.stores.rows import AuditRow, DecisionRow, Doing, LogRow
+    from fusewire.stores.rows import AuditRow, DecisionRow, Doing, LogRow, SpendRow
     from fusewire.util.fast_json import JsonObject
 
 
@@ -22,6 +24,7 @@ class DryRun:
         self.probes: list[str] = []
         self.log_of = store.log_of
         self.audit_of = store.audit_of
+        self.spent = store.spent
 
     def load(self, circuit: str) -> JsonObject | None:
         if circuit in self._states:
@@ -61,6 +64,10 @@ class DryRun:
     def remove(self, circuit: str) -> None: ...
 
     def notice(self, text: str, now: float) -> None: ...
+
+    def spend(self, rows: Sequence[SpendRow]) -> None: ...
+
+    def forget_spend(self, before: int, version: int) -> None: ...
 
     def acknowledge(self) -> int:
         return 0

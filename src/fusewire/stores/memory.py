@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -15,6 +15,8 @@ from fusewire.stores.rows import (
     CIRCUITS,
     DECISIONS,
     DOINGS,
+    EVERYTHING,
+    FAR,
     KEPT_ROWS,
     LOG_ROWS,
     NOTICES,
@@ -24,7 +26,9 @@ from fusewire.stores.rows import (
     DecisionRow,
     Doing,
     LogRow,
+    SpendRow,
 )
+from fusewire.stores.spent import group
 from fusewire.util.fast_json import dumps, dumps_in_order, loads
 
 TYPE_CHECKING = False
@@ -65,6 +69,7 @@ class MemoryStore:
         self._memories: dict[str, tuple[Any, float]] = {}
         self._doings: list[tuple[int, Doing]] = []
         self._decisions: list[tuple[int, DecisionRow]] = []
+        self._spent: dict[tuple[Any, ...], SpendRow] = {}
         self._rows = 0
         #: as of the other store; what is here cannot be damaged
         self.verifies = False
@@ -164,6 +169,17 @@ class MemoryStore:
             found = [(name, at) for name, (_, at) in self._memories.items() if name.startswith(prefix)]
             return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return group(self._spent.values(), by, since, until, where)
+
+    def spent_after(self, version: int) -> list[SpendRow]:
+        with self._lock:
+            rows = [row for row in self._spent.values() if row.version > version]
+            return sorted(rows, key=lambda row: row.version)
+
     def halt_on_file(self, session: str) -> JsonObject | None:
         return None
 
@@ -200,6 +216,7 @@ class MemoryTransaction:
         self._before: dict[str, _Circuit | None] = {}
         self._audit, self._notices = len(store._audit), list(store._notices)
         self._memories = dict(store._memories)
+        self._spent = dict(store._spent)
         self._doings, self._decisions = len(store._doings), len(store._decisions)
         #: something was written that people may want to be told
         self.news = False
@@ -215,6 +232,7 @@ class MemoryTransaction:
         del store._decisions[self._decisions :]
         store._notices = self._notices
         store._memories = self._memories
+        store._spent = self._spent
 
     def load(self, circuit: str) -> JsonObject | None:
         found = self._store._circuits.get(plain(circuit))
@@ -292,6 +310,34 @@ class MemoryTransaction:
         for name in old:
             del memories[name]
         return len(old)
+
+    def spend(self, rows: Sequence[SpendRow]) -> None:
+        spent = self._store._spent
+        for row in rows:
+            key = (row.session, row.at, row.branch, row.model, row.helper, row.task)
+            last = max((one.version for one in spent.values()), default=0)
+            known = spent.get(key)
+            if known is not None:
+                tokens = tuple(map(sum, zip(known.tokens, row.tokens, strict=True)))
+                sums = {
+                    "usd": known.usd + row.usd,
+                    "calls": known.calls + row.calls,
+                    "starts": known.starts + row.starts,
+                }
+                row = known.replace(tokens=tokens, **sums)
+            spent[key] = row.replace(version=last + 1)
+
+    def forget_spend(self, before: int, version: int) -> None:
+        spent = self._store._spent
+        last = max((row.version for row in spent.values()), default=0)
+        for key, row in list(spent.items()):
+            if row.at < before and row.version <= version and row.version < last:
+                del spent[key]
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        return self._store.spent(by, since, until, where)
 
     def _touch(self, name: str, kind: str) -> _Circuit:
         """The circuit, moved to the end: the one that was written longest ago is dropped first."""

@@ -50,6 +50,21 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         )
         """,
     ),
+    (
+        "what sessions spent",
+        """
+        CREATE TABLE spent (
+            source TEXT NOT NULL, session TEXT NOT NULL, at INTEGER NOT NULL, branch TEXT NOT NULL,
+            model TEXT NOT NULL, helper TEXT NOT NULL, task TEXT NOT NULL, project TEXT NOT NULL, agent TEXT NOT NULL,
+            usd REAL NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL,
+            cache_write INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL, web_search INTEGER NOT NULL,
+            calls INTEGER NOT NULL, starts INTEGER NOT NULL, version INTEGER NOT NULL,
+            PRIMARY KEY (source, session, at, branch, model, helper, task)
+        ) WITHOUT ROWID;
+        CREATE INDEX spent_version ON spent (version);
+        CREATE INDEX spent_at ON spent (at)
+        """,
+    ),
 )
 
 LATEST = len(MIGRATIONS)

@@ -17,6 +17,7 @@ from fusewire.stores import audit_file
 from fusewire.stores.fast_sqlite import LOGS, is_damage
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
+from fusewire.stores.spent import COLUMNS
 from fusewire.stores.sqlite_transaction import (
     ADD_AUDIT,
     ADD_LOG,
@@ -46,6 +47,7 @@ _COPIED = {
     "memories": "name, data, updated",
     "doings": "seq, session, agent, at, kind, tool, text, value",
     "decisions": "seq, code, at, session, kind, rule, data",
+    "spent": COLUMNS,
 }
 
 

@@ -7,6 +7,7 @@ from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from fusewire.util.fast_json import JsonObject
@@ -36,6 +37,10 @@ ANSWERS = ("told", "halted")
 
 #: Seconds for which a circuit of a session is kept although nobody asks it, open or not.
 SESSION_KEPT = 7 * 86400
+
+#: Later than any time, and no condition on what was spent.
+FAR = 1e12
+EVERYTHING: Mapping[str, str] = {}
 
 #: Every so many writes the limits above are enforced: often enough to hold, rarely enough to cost nothing.
 TRIM_EVERY = 128
@@ -124,3 +129,32 @@ class DecisionRow(Noun):
             code += _LETTERS[letter]
         coded: DecisionRow = self.replace(code=code)
         return coded
+
+
+class SpendRow(Noun):
+    """What a session has spent in one quarter of an hour, with one model, on one branch, by one agent in it."""
+
+    session: str
+    #: seconds since 1970, at the beginning of the quarter
+    at: int
+    branch: str
+    model: str
+    #: the sub-agent; empty for the session's own agent
+    helper: str
+    #: the run or slice that it was spent for
+    task: str
+    agent: str
+    usd: float
+    #: in the order of `money.KINDS`
+    tokens: tuple[int, ...]
+    #: requests to a model, and starts of an agent
+    calls: int = 0
+    starts: int = 0
+    #: which store it was copied from, and the project of that
+    source: str = ""
+    project: str = ""
+    version: int = 0
+
+    def _normalize(self, values: dict[str, Any]) -> None:
+        names = ("session", "branch", "model", "helper", "task", "agent", "project")
+        values.update((name, plain(values[name])) for name in names)

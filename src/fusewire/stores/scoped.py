@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from fusewire.stores.rows import AuditRow
+from fusewire.stores.rows import EVERYTHING, FAR, AuditRow
 from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from fusewire.stores import Store, Transaction
-    from fusewire.stores.rows import CircuitRow, DecisionRow, Doing, LogRow
+    from fusewire.stores.rows import CircuitRow, DecisionRow, Doing, LogRow, SpendRow
     from fusewire.util.fast_json import JsonObject
 
     IsShared = Callable[[str], bool]
@@ -140,6 +140,14 @@ class ScopedStore:
     def last_decision(self) -> int:
         return self.own.last_decision()
 
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        return self.own.spent(by, since, until, where)
+
+    def spent_after(self, version: int) -> list[SpendRow]:
+        return self.own.spent_after(version)
+
     def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
         return self.own.notices_after(after)
 
@@ -251,6 +259,17 @@ class ScopedTransaction:
 
     def decided(self, row: DecisionRow) -> str:
         return self._own.decided(row)
+
+    def spend(self, rows: Sequence[SpendRow]) -> None:
+        self._own.spend(rows)
+
+    def forget_spend(self, before: int, version: int) -> None:
+        self._own.forget_spend(before, version)
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        return self._own.spent(by, since, until, where)
 
     def notice(self, text: str, now: float) -> None:
         self._own.notice(text, now)

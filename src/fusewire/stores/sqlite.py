@@ -24,7 +24,17 @@ from fusewire.stores.fast_sqlite import (
     sqlite3,
 )
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, DecisionRow, Doing, LogRow
+from fusewire.stores.rows import (
+    ANSWERS,
+    EVERYTHING,
+    FAR,
+    AuditRow,
+    CircuitRow,
+    DecisionRow,
+    Doing,
+    LogRow,
+    SpendRow,
+)
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,
     LOG_OF,
@@ -54,7 +64,7 @@ from fusewire.util.files import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from fusewire.stores import Backup
@@ -462,6 +472,18 @@ class SqliteStore:
 
     def remembered(self, prefix: str) -> list[tuple[str, float]]:
         return [(name, at) for name, at in self._read(_MEMORIES, beginning(prefix))]
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        from fusewire.stores.spent import sums_query
+
+        return self._read(*sums_query(by, since, until, where))
+
+    def spent_after(self, version: int) -> list[SpendRow]:
+        from fusewire.stores.spent import AFTER, row_of
+
+        return [row_of(row) for row in self._read(AFTER, (version,))]
 
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]

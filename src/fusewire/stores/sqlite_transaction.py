@@ -12,6 +12,8 @@ from fusewire.stores.rows import (
     CIRCUITS,
     DECISIONS,
     DOINGS,
+    EVERYTHING,
+    FAR,
     KEPT_ROWS,
     LOG_ROWS,
     NOTICES,
@@ -22,6 +24,7 @@ from fusewire.stores.rows import (
     DecisionRow,
     Doing,
     LogRow,
+    SpendRow,
 )
 from fusewire.util.errors import StoreError, StoreRebuilt
 from fusewire.util.fast_json import dumps, dumps_in_order, loads
@@ -29,6 +32,7 @@ from fusewire.util.files import advise_owner, unwritten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -208,6 +212,36 @@ class SqliteTransaction:
         return self._connection.execute(
             "DELETE FROM memories WHERE name >= ? AND name < ? AND updated < ?", (*beginning(prefix), before)
         ).rowcount
+
+    def spend(self, rows: Sequence[SpendRow]) -> None:
+        from fusewire.stores import spent
+
+        self._connection.executemany(spent.ADD, [spent.values_of(row)[:-1] for row in rows])
+
+    def copy_spend(self, rows: Sequence[SpendRow]) -> None:
+        """Put rows of a project's store, which name it as their `source`, in the place of those copied before."""
+        from fusewire.stores import spent
+
+        self._connection.executemany(spent.PUT, [spent.values_of(row) for row in rows])
+
+    def fold_spend(self, since: int, until: int, *, session: bool) -> None:
+        """Put what was spent from `since` to `until` into one row each, of all sessions together or not."""
+        from fusewire.stores.spent import fold
+
+        fold(self._connection, since, until, session=session)
+
+    def forget_spend(self, before: int, version: int) -> None:
+        """Drop rows that are as old, and up to that number."""
+        from fusewire.stores.spent import FORGET
+
+        self._connection.execute(FORGET, (before, version))
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        from fusewire.stores.spent import sums_query
+
+        return self._connection.execute(*sums_query(by, since, until, where)).fetchall()
 
     def _trim(self, table: str, limit: int, written: int | None) -> None:
         if written is not None and written % TRIM_EVERY == 0:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+#: Bytes of a file of git's that are read, and characters of a commit's name.
+_LONGEST = 4096
+_COMMIT = 12
+
 
 def project_key(root: str) -> str:
     """The main worktree's folder for a folder in a linked worktree; any other folder as it is, without links.
@@ -26,3 +30,28 @@ def project_key(root: str) -> str:
         return root
     main = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     return os.path.normpath(os.path.join(main, os.path.relpath(root, top)))
+
+
+def branch_of(root: str) -> str:
+    """The branch that is checked out around a folder, or the beginning of the commit; empty without a repository.
+
+    On the way of a call: git is not asked, and what reads its configuration is not loaded.
+    """
+    from fusewire.util.files import read_regular
+
+    top = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(top, ".git")):
+        parent = os.path.dirname(top)
+        if parent == top:
+            return ""
+        top = parent
+    folder = os.path.join(top, ".git")
+    try:
+        if not os.path.isdir(folder):
+            pointer = os.fsdecode(read_regular(folder, _LONGEST)).strip()
+            folder = os.path.join(top, pointer.removeprefix("gitdir:").strip())
+        head = read_regular(os.path.join(folder, "HEAD"), _LONGEST).decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return ""
+    name = head.removeprefix("ref:").strip()
+    return name.removeprefix("refs/heads/") if head.startswith("ref:") else name[:_COMMIT]

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import agent_modules
+from fusewire.core.events import Noun
 from fusewire.core.money import dollars, price_of
 from fusewire.util.fast_json import loads
 
@@ -120,17 +121,20 @@ class TranscriptFile:
         return False
 
 
-def read_on(memory: Memory, transcript: str, prices: Prices, since: str = "") -> Memory:
+def read_on(
+    memory: Memory, transcript: str, prices: Prices, since: str = "", booked: Callable[[Booking], None] | None = None
+) -> Memory:
     """What is known after one more look; the same object if there was nothing new. Never an exception.
 
     What happened up to `since` (as the transcripts write a time: 2026-11-15T21:17:50.149Z) is not charged where a
     file is seen for the first time: agents that go on from another session copy its messages into the new transcript.
+    Each request that is charged is also handed to `booked`.
     """
     if not isinstance(transcript, str) or not transcript:
         return memory
-    look = _Look(memory, prices, since)
+    look = _Look(memory, prices, since, booked)
     look.price_unknown()
-    main = _session_of(transcript)
+    main = look.main = _session_of(transcript)
     agents = _agents_of(main)
     first = memory.get("first")
     if first in agents:
@@ -138,6 +142,21 @@ def read_on(memory: Memory, transcript: str, prices: Prices, since: str = "") ->
     look.file(main, main, is_main=True)
     look.agents(agents)
     return look.result()
+
+
+class Booking(Noun):
+    """What one request was charged: when, as the transcript has it, with which model, and in which sub-agent."""
+
+    when: str
+    model: str
+    helper: str
+    tokens: tuple[int, ...]
+    usd: float
+    #: 1 for a request; 0 for what is charged later, because its price was not known
+    calls: int
+    #: what names the request wherever it was copied to, and the agent that wrote the transcript
+    identity: str = ""
+    agent: str = ""
 
 
 def charging(prices: Prices) -> Callable[[Any, str], float]:
@@ -196,8 +215,12 @@ def _is_of_agent(name: str) -> bool:
 class _Look:
     """One look at a session's transcripts."""
 
-    def __init__(self, memory: Memory, prices: Prices, since: str) -> None:
+    def __init__(
+        self, memory: Memory, prices: Prices, since: str, booked: Callable[[Booking], None] | None = None
+    ) -> None:
         self.before = memory
+        self.booked = booked
+        self.main = ""
         self.prices = prices
         self.since = since
         self.usd: float = memory.get("usd", 0.0)
@@ -421,14 +444,20 @@ class _Look:
         before = charged or [0] * 6
         after = [max(old, new) for old, new in zip(before, tokens, strict=True)]
         if after != before:
-            self._book(_text(usage.model, 100) or "model not told", after, before, usage)
+            model = _text(usage.model, 100) or "model not told"
+            usd = self._book(model, after, before, usage)
+            if self.booked is not None:
+                new = tuple(now - old for now, old in zip(after, before, strict=True))
+                helper = "" if name == self.main else name.rpartition("/")[2].removesuffix(".jsonl")
+                agent = getattr(self.reader, "__name__", "").split(".")[-2:][0]
+                self.booked(Booking(when, model, helper, new, usd, int(charged is None), identity, agent))
         if identity:
             self.recent[identity] = after
             ids = self.touched.setdefault(name, {})
             ids.pop(identity, None)
             ids[identity] = True
 
-    def _book(self, model: str, tokens: list[int], before: list[int], usage: Usage) -> None:
+    def _book(self, model: str, tokens: list[int], before: list[int], usage: Usage) -> float:
         prompt, fast = usage.prompt, usage.fast
         if model not in self.known:
             self.known[model] = price_of(model, self.prices)
@@ -436,12 +465,13 @@ class _Look:
         new = [now - old for now, old in zip(tokens, before, strict=True)]
         if price is None:
             _add(self.unknown, model, new)
-            return
+            return 0.0
         usd = dollars(tokens, price, prompt=prompt, fast=fast) - dollars(before, price, prompt=prompt, fast=fast)
         if fast and not price[4]:
             self._say(f"what {model} costs in fast mode is not known; counted as usual")
         self.usd += usd
         _add(self.models, model, [*new, usd])
+        return usd
 
     def price_unknown(self) -> None:
         """A price has been given for a model that had none: what it has used is charged now."""
@@ -453,6 +483,8 @@ class _Look:
                 self.usd += usd
                 _add(self.models, model, [*tokens, usd])
                 self.changed = True
+                if self.booked is not None:
+                    self.booked(Booking("", model, "", (0,) * 6, usd, 0))
 
     def _say(self, problem: str) -> None:
         self.problem = problem[:200]

@@ -6,8 +6,9 @@ The cost of a call is what it reports: a line `cost: $0.12`, a field such as `"c
 
 from __future__ import annotations
 
-from fusewire.breakers.session.spend import MORE_DOLLARS, ON_APIS, day_of, spent_words
+from fusewire.breakers.session.spend import MORE_DOLLARS, ON_APIS, day_of, open_ledger, spent_words
 from fusewire.breakers.session.state import SPEND, ProjectSpend
+from fusewire.scopes.ledger import EXTERNAL, charged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def call_ended(unit: UnitOfWork, lease: str, text: str) -> None:
         return
     usd = reported(text, times)
     usd = times * float(unit.settings["external_api.cost_usd_per_call"]) if usd is None else usd
+    unit.has_spent = unit.has_spent or usd > 0
     charge(unit.transaction, unit.session, unit.state, usd, unit.now)
 
 
@@ -69,8 +71,10 @@ def charge(transaction: Transaction, session: str, state: SessionMemory, usd: fl
     """Add what external calls have cost to the session, the day and the project; the caller saves the session."""
     if usd > 0:
         state.api_usd = round(state.api_usd + usd, 6)
+        open_ledger(transaction)
         table = ProjectSpend.recall(transaction, SPEND, now)
         table.add(session, state, usd, day_of(now), now)
+        transaction.spend([charged(session, EXTERNAL, usd, now)])
         transaction.remember(SPEND, table.to_data(), now)
 
 

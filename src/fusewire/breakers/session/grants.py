@@ -5,15 +5,23 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.attempt.scope.active import slice_of
 from fusewire.breakers.session.api_cost import charge
 from fusewire.breakers.session.external import grant_calls
 from fusewire.breakers.session.names import last_session
 from fusewire.breakers.session.spend import budget_of, day_of
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.breakers.session.user_message import MOST
+from fusewire.core.budget import BudgetUse, SpendBudget
+from fusewire.core.budget import amount as amount_in_words
 from fusewire.core.events import TEXT_LIMIT, Signal, plain
+from fusewire.scopes.budgets import Spender
+from fusewire.scopes.budgets import grant as add_to_budget
+from fusewire.scopes.ledger import copy_spend
+from fusewire.scopes.user import open_user_store
 from fusewire.stores.rows import AuditRow, Doing
 from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.worktrees import branch_of, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +44,11 @@ def dollars(text: str, places: int = 2) -> float:
     return amount
 
 
-def whole_calls(text: str) -> int:
+def whole_calls(text: str, most: float = MOST, what: str = "calls") -> int:
     """The number in `20`."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-    if not 0 < number <= MOST:
-        raise FusewireError(f"{text!r} is refused as a number of calls; allowed: 1 to {MOST:.0f}")
+    if not 0 < number <= most:
+        raise FusewireError(f"{text!r} is refused as a number of {what}; allowed: 1 to {most:.0f}")
     return number
 
 
@@ -54,7 +62,11 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
     def of_session(transaction: Transaction, state: SessionMemory, key: str, now: float) -> dict[str, Any]:
         budget = budget_of(state, rules)
         granted = state.grant(amount, external=budget.is_external)
-        spent = state.api_usd if budget.is_external else state.usd
+        spent = state.api_usd if budget.is_external else state.usd_of_limit
+        if state.task and not budget.is_external:
+            table = ProjectSpend.recall(transaction, SPEND, now)
+            table.grant(amount, state.task)
+            transaction.remember(SPEND, table.to_data(), now)
         found = {"budget": "external" if budget.is_external else "tokens", "setting": budget.setting}
         return {**found, **told(transaction, f"{budget.circuit}/{key}", key, (spent, granted, budget.limit), now)}
 
@@ -110,6 +122,38 @@ def grant_api_calls(breaker: Breaker, number: int, session: str | None, reason: 
     return _in_session(breaker, session, give)
 
 
+def grant_budget(
+    breaker: Breaker, name: str, amount: float, what: str, session: str | None, reason: str, actor: str
+) -> BudgetUse:
+    """Add to a budget, of this project, branch and day where it is per one of them; how far it is used now."""
+    if breaker.root is None:
+        raise NotFound("budgets are for projects")
+    key = session or last_session(breaker.store) or ""
+    state = SessionMemory.recalled(breaker.store, session_name(key))
+    task = state.task or slice_of(breaker.root, key)
+    spender = Spender(project_key(breaker.root), key, branch_of(breaker.root), task)
+    found = [SpendBudget(*one) for one in breaker.rules.budgets]
+    budget = next((one for one in found if one.name == name), None)
+    if budget is None:
+        known = ", ".join(one.name for one in found) or "none is set; see [budgets.NAME] in docs/spend.md"
+        raise NotFound(f"no budget named {name!r}; allowed: {known}")
+    if what not in dict(budget.limits):
+        raise FusewireError(f"budget {name} has no limit in {what}; allowed: {', '.join(dict(budget.limits))}")
+    if missing := [scope for scope in budget.scopes if not getattr(spender, scope)]:
+        raise NotFound(f"budget {name} is per {missing[0]}, and there is none here; allowed: --session ID of one")
+    now = breaker.engine.clock()
+    store = open_user_store()
+    try:
+        with store.transact() as transaction:
+            use = add_to_budget(transaction, budget, spender, what, amount, now)
+            words = f"{amount_in_words(what, amount)} more granted"
+            _audit(transaction, f"budget/{use.bucket}", words, reason, actor, now)
+    finally:
+        store.close()
+    breaker.engine.transact(lambda transaction, at: _audit(transaction, f"budget/{name}", words, reason, actor, at))
+    return use
+
+
 def add_cost(breaker: Breaker, usd: float, source: str, session: str | None) -> dict[str, Any]:
     """Report what an external call has cost; what the session has spent on them now."""
 
@@ -123,7 +167,10 @@ def add_cost(breaker: Breaker, usd: float, source: str, session: str | None) -> 
         found = {"session": key, "source": source, "usd": usd, "api_usd": state.api_usd}
         return {**found, "limit_usd": limit, "granted_usd": state.api_granted}
 
-    return _in_session(breaker, session, add)
+    found = _in_session(breaker, session, add)
+    if breaker.root:
+        copy_spend(breaker.store, breaker.root, breaker.engine.clock())
+    return found
 
 
 def _in_session(

@@ -31,9 +31,21 @@ def _on_start(unit: UnitOfWork) -> Decision:
     if unit.event.text in ("resume", "fork") and unit.state.since is None:
         # The transcript begins with what another session has paid for.
         unit.state.spend_since = show_time(unit.now) or ""
+    if unit.event.text not in ("compact", "clear"):
+        _count_start(unit)
     if unit.event.text == "compact":  # the model has forgotten what it saw, and looks again
         unit.lane.past[:] = [call for call in unit.lane.past if call.nature != LOOK]
     return ALLOWED
+
+
+def _count_start(unit: UnitOfWork) -> None:
+    """For the person's ledger; what `fusewire run` starts it counts itself."""
+    from fusewire.breakers.session.spend import open_ledger
+    from fusewire.scopes.ledger import started
+
+    open_ledger(unit.transaction)
+    if not unit.run:
+        unit.transaction.spend([started(unit.session, unit.event.agent or "", unit.branch, unit.task, unit.now)])
 
 
 def _on_end(unit: UnitOfWork) -> Decision:

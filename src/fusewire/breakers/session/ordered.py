@@ -64,9 +64,7 @@ def answer(
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
         return decision
-    times, code = _count(event, store, halt, decision, clock())
-    counted: Decision = decision.replace(unheeded=times > _UNHEEDED, code=code)
-    return counted
+    return counted(decision, event, store, halt.at, clock())
 
 
 def halt_here(root: str) -> Decision | None:
@@ -90,10 +88,11 @@ def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
     )
 
 
-def _count(
-    event: Event, store: Callable[[], Store], halt: HaltOrder, decision: Decision, now: float
-) -> tuple[int, str]:
-    """How many replies of this agent the halt has refused, and the code under which this is written down."""
+def counted(decision: Decision, event: Event, store: Callable[[], Store], since: float, now: float) -> Decision:
+    """The refusal of a call, written down for people who look; unheeded if this agent has been refused often in a row.
+
+    `since` is when what refuses began.
+    """
     session, agent = event.session or "none", event.subagent or ""
     name = f"{_MEMORY}{session}/{agent}"
     try:
@@ -102,14 +101,18 @@ def _count(
                 known = transaction.recall(name) or {}
             except ValueError:
                 known = {}
-            if known.get("halt") != halt.at:
-                known = {"halt": halt.at, "times": 0, "last": 0.0}
+            if (known.get("rule"), known.get("since")) != (decision.rule, since):
+                known = {"rule": decision.rule, "since": since, "times": 0, "last": 0.0}
             if not 0 <= now - known["last"] < _REPLY:  # the calls of one reply are one
                 known["times"] += 1
                 known["last"] = now
                 transaction.forget(_MEMORY, now - _KEPT)
                 transaction.remember(name, known, now)
-            transaction.happened(Doing(session, agent, now, "halted", event.tool, f"{RULE}: {event.described()}"))
-            return int(known["times"]), note(transaction, event, now, decision)
+            transaction.happened(
+                Doing(session, agent, now, "halted", event.tool, f"{decision.rule}: {event.described()}")
+            )
+            code = note(transaction, event, now, decision)
+            noted: Decision = decision.replace(unheeded=known["times"] > _UNHEEDED, code=code)
+            return noted
     except (StoreError, OSError, KeyError, TypeError):
-        return 0, ""  # the call is refused all the same
+        return decision  # the call is refused all the same

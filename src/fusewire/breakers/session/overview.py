@@ -8,7 +8,7 @@ from fusewire.breakers.session.ended import over_since
 from fusewire.breakers.session.incidents import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
-from fusewire.breakers.session.spend import OF_SESSION, day_of, spent_words
+from fusewire.breakers.session.spend import day_of, since_of, spent_words, whose
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, in_dollars, is_in_dollars, long_over, stops
 from fusewire.breakers.session.state import (
     KEYED,
@@ -24,6 +24,7 @@ from fusewire.core import meters
 from fusewire.core.events import identifier
 from fusewire.engine.engine import read_state
 from fusewire.engine.status import status_of
+from fusewire.scopes.ledger import spent_elsewhere
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.json_types import Count, Phase, Seconds, State, Time, Usd
@@ -209,9 +210,9 @@ def standing(state: SessionMemory, now: float, limit: float) -> Standing:
 def _halted(state: SessionMemory, limit: float) -> tuple[str | None, Literal["message", "grant"] | None]:
     if state.halted is not None:
         return state.halted.text.partition("\n")[0], "message"
-    if not limit or state.usd - state.granted < limit or not stops(state):
+    if not limit or state.usd_of_limit - state.granted < limit or not stops(state):
         return None, None
-    return f"HALTED tool.spend: {spent_words(state.usd, state.granted, limit, OF_SESSION)}.", "grant"
+    return f"HALTED tool.spend: {spent_words(state.usd_of_limit, state.granted, limit, whose(state))}.", "grant"
 
 
 def running_in(state: SessionMemory, now: float) -> list[Helper]:
@@ -326,9 +327,11 @@ def _cost(breaker: Breaker, state: SessionMemory, now: float) -> SessionCost:
     settings, table = breaker.rules.tool, ProjectSpend.recalled(breaker.store, SPEND)
 
     def of_all(name: str, key: str) -> SpendLimit:
+        limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
+        elsewhere = spent_elsewhere(breaker.root, since_of(key)) if limit else 0.0
         return {
-            "usd": round(table.spent(key), 4),
-            "limit_usd": settings[f"resource_limits.api_cost_block_usd_per_{name}"],
+            "usd": round(table.spent(key) + elsewhere, 4),
+            "limit_usd": limit,
             "granted_usd": table.granted(key),
         }
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.session.names import session_ids
-from fusewire.breakers.session.spend import OF_SESSION, ON_APIS, day_of, spent_words
+from fusewire.breakers.session.spend import ON_APIS, day_of, since_of, spent_words, whose
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.core.events import identifier
+from fusewire.scopes.ledger import spent_elsewhere
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
@@ -36,11 +37,13 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
         table = ProjectSpend.recalled(breaker.store, SPEND)
         key = table.PROJECT if status.id == "tool/spend_project" else day_of(now)
         spent, granted, in_force = table.spent(key), table.granted(key), True
+        if limit > 0:
+            spent = round(spent + spent_elsewhere(breaker.root, since_of(key)), 6)
         where, _ = LIMITS_ON_ALL[status.id]
     elif status.id.startswith(_SESSION):
         _, state = _spender(breaker.store, status.id)
         if status.id.startswith("tool/spend/"):
-            spent, granted, where = state.usd, state.granted, OF_SESSION
+            spent, granted, where = state.usd_of_limit, state.granted, whose(state)
             limit = state.limit(breaker.rules.tool)
         else:
             spent, granted, where = state.api_usd, state.api_granted, ON_APIS

@@ -272,6 +272,11 @@ class SessionMemory(StoredMemory):
         self.unpriced: list[str] = []
         #: dollars beyond the limit
         self.granted: float = 0
+        #: budgets that it was told of
+        self.budgets_told: list[str] = []
+        #: the run that it is a part of, and what the sessions before it in that have cost
+        self.task = ""
+        self.run_usd = 0.0
         #: whether a person could answer at the last event
         self.attended = False
         #: what calls of external APIs cost, and the dollars and calls beyond the limits
@@ -287,6 +292,11 @@ class SessionMemory(StoredMemory):
         """What it has cost."""
         usd: float = self.spend.get("usd", 0.0)
         return usd
+
+    @property
+    def usd_of_limit(self) -> float:
+        """What counts to the limit on its own tokens: where nobody can answer, of the whole run."""
+        return self.usd + self.run_usd
 
     def limit(self, settings: Mapping[str, Any]) -> float:
         """What its own tokens may cost, grants not included; 0 if there is no limit."""

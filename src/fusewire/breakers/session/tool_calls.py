@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.session.calls import Call, Commands
+    from fusewire.breakers.session.state import LaneMemory
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.stores import Store, Transaction
@@ -54,6 +55,9 @@ _REFUSALS = 32
 #: Seconds in which the same call, without an id, is one.
 _ONE_CALL = 60
 
+#: Beside the moments at which something was spent: when what could not be copied to the person's ledger is copied.
+_COPIED_AT = frozenset(("session_start", "stop", "session_end"))
+
 #: It is there while events wait to be counted, see `late`.
 _LATE = os.path.join(STATE_FOLDER, "late")
 
@@ -74,7 +78,9 @@ class ToolCallBreakers:
         *,
         is_attended: bool = False,
         asks: bool = False,
+        task: str = "",
     ) -> None:
+        self.task = task
         self.store, self.rules, self.clock, self.root = store, rules, clock, root
         #: whether a person can answer, and whether the agent's program can ask one before this call
         self.is_attended, self.asks = is_attended, asks
@@ -99,7 +105,8 @@ class ToolCallBreakers:
 
     def unit(self, transaction: Transaction, event: Event, now: float) -> UnitOfWork:
         """One event of a session, inside a transaction."""
-        return UnitOfWork(transaction, self.rules, event, now, is_attended=self.is_attended, asks=self.asks)
+        about = {"is_attended": self.is_attended, "asks": self.asks, "root": self.root, "task": self.task}
+        return UnitOfWork(transaction, self.rules, event, now, **about)  # type: ignore[arg-type]
 
     def count(self, unit: UnitOfWork, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         """Count an event inside a transaction that the caller has begun; the caller saves the unit."""
@@ -138,6 +145,8 @@ class ToolCallBreakers:
             for one in unit.logged:
                 unit.log_doing("logged", event.tool, f"{one.rule}: {one.verdict}: {one.reason}")
             unit.save()
+        if self.root is not None and (unit.has_spent or event.kind in _COPIED_AT):
+            copy_spend_of(unit, self.store)
         incidents += unit.incidents
         if late and self.root is not None:
             from fusewire.stores.spool import remove
@@ -155,6 +164,17 @@ class ToolCallBreakers:
             return Decision("allow", remarks=tuple(unit.remarks), logged=answer.logged, code=answer.code)
         worded: Decision = answer.replace(text="\n".join([answer.text, *unit.remarks]).strip())
         return worded
+
+
+def copy_spend_of(unit: UnitOfWork, store: Store) -> None:
+    """Bring what a session has spent to the person's ledger, and its budgets up to date."""
+    from fusewire.scopes.budgets import Spender, noting
+    from fusewire.scopes.ledger import copy_spend
+    from fusewire.util.worktrees import project_key
+
+    if unit.root is not None:
+        spender = Spender(project_key(unit.root), unit.session, unit.branch, unit.task, unit.event.agent or "")
+        copy_spend(store, unit.root, unit.now, then=noting(unit.rules.budgets, spender, unit.now))
 
 
 def count(unit: UnitOfWork, store: Store, act: Callable[[UnitOfWork], Decision], refused_by: str) -> Decision:
@@ -345,20 +365,26 @@ def _asked_already(unit: UnitOfWork, lease: str) -> bool:
 
 def _may_have_spent(unit: UnitOfWork) -> bool:
     """A quick look: the transcript has grown, or a limit is near."""
-    path = unit.event.transcript
-    known = AGENTS_BY_NAME.get(unit.event.agent or "")
-    if path and known and known.unnamed_helpers and os.path.isdir(os.path.join(os.path.dirname(path), unit.session)):
-        return True  # helpers write into files there
-    if path:
-        try:
-            facts = os.stat(_written_by(path, unit.agent))
-            seen = [facts.st_size, facts.st_mtime_ns]
-        except (OSError, ValueError):
-            seen = [0, 0]
-        if seen != unit.lane.transcript:  # at first always: other sessions may have spent what this one may
-            unit.lane.transcript = seen
-            return True
-    return unit.state.spend_near
+    seen = has_grown(unit.event, unit.lane)
+    if seen:  # at first always: other sessions may have spent what this one may
+        unit.lane.transcript = seen
+    return bool(seen) or unit.state.spend_near
+
+
+def has_grown(event: Event, lane: LaneMemory) -> list[int]:
+    """Size and time of the agent's transcript, if it was not seen so before; empty if it was."""
+    path = event.transcript
+    if not path:
+        return []
+    try:
+        facts = os.stat(_written_by(path, event.subagent or ""))
+        seen = [facts.st_size, facts.st_mtime_ns]
+    except (OSError, ValueError):
+        seen = [0, 0]
+    known = AGENTS_BY_NAME.get(event.agent or "")
+    if known and known.unnamed_helpers and os.path.isdir(os.path.join(os.path.dirname(path), event.session or "none")):
+        return seen  # helpers write into files there
+    return seen if seen != lane.transcript else []
 
 
 def _written_by(transcript: str, agent: str) -> str:

@@ -48,9 +48,16 @@ class UnitOfWork:
         *,
         is_attended: bool = False,
         asks: bool = False,
+        root: str | None = None,
+        task: str = "",
     ) -> None:
         #: whether a person can answer, and whether one can be asked before this call
         self.is_attended, self.asks = is_attended, asks
+        self.root = root
+        #: the run that the session is a part of, else the slice that it works on
+        self.task = task
+        #: whether there is something new for the person's ledger
+        self.has_spent = False
         self.transaction = transaction
         self.rules = rules
         self.settings = rules.tool
@@ -128,6 +135,18 @@ class UnitOfWork:
         lane.replies += 1
         lane.settled_any = False
         lane.refused_at = None
+
+    @property
+    def run(self) -> str:
+        """The run that the session is a part of."""
+        return self.task if self.task.startswith("run-") else ""
+
+    @property
+    def branch(self) -> str:
+        """The branch that is worked on."""
+        from fusewire.util.worktrees import branch_of
+
+        return branch_of(self.root) if self.root else ""
 
     @property
     def turn(self) -> int:

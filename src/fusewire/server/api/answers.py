@@ -23,6 +23,7 @@ from fusewire.views.session_list import SessionLine, SessionList
 from fusewire.views.sessions import SessionView
 from fusewire.views.settings import SettingInForce
 from fusewire.views.slices import AttemptsView, SliceView
+from fusewire.views.spend import BudgetLine, SpendOverview, Spent
 from fusewire.views.storage import MemoryUsage, MemoryView
 
 
@@ -130,6 +131,9 @@ NAMES: dict[type, str] = {
     SliceView: "Slice",
     AttemptsView: "Attempts",
     SessionView: "Session",
+    Spent: "Spent",
+    BudgetLine: "Budget",
+    SpendOverview: "Spend",
     MemoryUsage: "Usage",
     MemoryView: "Memory",
 }

@@ -18,6 +18,7 @@ from fusewire.views.loop import loop_view
 from fusewire.views.moves import numbered_move
 from fusewire.views.panel import Panel, UnreadablePanel
 from fusewire.views.sessions import session_view
+from fusewire.views.spend import spend_overview
 from fusewire.views.storage import memory_view
 from fusewire.views.warnings import warnings
 
@@ -147,6 +148,12 @@ ENDPOINTS = [
         "Slice",
         lambda watched, given: slices.slice_view(watched.breaker(), given["id"]),
         schemas.question(id=schemas.SLICE),
+    ),
+    Endpoint(
+        "spend",
+        "What today has cost, how fast, and what budgets allow",
+        "Spend",
+        lambda watched, given: spend_overview(watched.breaker()),
     ),
     Endpoint("memory", "The agents' memory folder", "Memory", lambda watched, given: memory_view(watched.breaker())),
     Endpoint("moves", "The audit trail behind a number, for whoever asks again", "Moves", _moves, _BEHIND),

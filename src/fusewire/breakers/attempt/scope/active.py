@@ -11,6 +11,7 @@ import os
 from fusewire.breakers.attempt.scope.boundary import Boundary
 from fusewire.breakers.attempt.scope.places import stamps
 from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER, sealed, unsealed
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, claim, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ _FORMAT = 3
 
 #: Characters of the reason why a slice is stopped: a refusal stays short.
 _WHY = 200
+
+#: Seconds that the store is waited for where only the slice's name is asked for.
+_PATIENCE = 0.1
 
 LOCK = os.path.join(STATE_FOLDER, "scope.lock")
 
@@ -43,6 +47,16 @@ def load(root: str, patience: float) -> list[Boundary]:
                 return renew(breaker, root)
         except BlockingIOError:
             return _compile(breaker, root)  # the process that holds the lock writes the file
+
+
+def slice_of(root: str, session: str | None) -> str:
+    """The slice that a session works on, such as `slice S-1`; empty if none, or if that is unknown."""
+    try:
+        found = load(root, _PATIENCE)
+    except FusewireError:
+        return ""
+    fitting = (one for one in found if not any(one.sessions) or session in one.sessions)
+    return next((f"slice {one.slice}" for one in fitting), "")
 
 
 def invalidate(root: str) -> None:
