@@ -78,11 +78,11 @@ def many_projects(folder: Path, count: int = 40) -> list[Project]:
             if number % 3:
                 end(session)
         made += trees
-    _end_hooks()
+    end_hooks()
     return made
 
 
-def _end_hooks() -> None:
+def end_hooks() -> None:
     """Close what the processes of hooks would have closed with their end."""
     for store in (opening.kept or {}).values():  # where a test has made a server in this process
         store.close()

@@ -19,6 +19,7 @@ from tests.helpers.many_projects import (
     abandon,
     damage,
     end,
+    end_hooks,
     git,
     halt,
     make_repository,
@@ -48,6 +49,7 @@ def folders(everything: Everything) -> dict[str, OverviewFolder]:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int]]:
+    end_hooks()
     return {str(one): (one.lstat().st_mtime_ns, one.lstat().st_size) for one in folder.rglob("*")}
 
 

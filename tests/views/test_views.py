@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -60,6 +61,7 @@ def files_of(root: Path) -> dict[str, tuple[int, bytes]]:
 @contextmanager
 def looking(project: Project, clock: Callable[[], float] | None = None) -> Iterator[Breaker]:
     """A breaker that can only read; nothing in the project may differ after it."""
+    gc.collect()  # a connection of a hook in this process, closed in between, would write
     with Breaker.open(project=project.root, read_only=True, clock=clock or time.time) as breaker:
         before = files_of(project.root)  # the rules have been compiled by now
         yield breaker
