@@ -57,7 +57,7 @@ project's file, `.claude/memory/circuit_breaker_config.json` is a layer for `[to
     fusewire config show                         # the layers, and what differs from the defaults
     fusewire config show tool.repetition         # a rule as messages name it, a circuit, a table, a setting
     fusewire config show loop --origin           # with the file of every value, and what it covers
-    fusewire config init                         # a fusewire.toml with every setting, commented out (--user: your own file)
+    fusewire config init                         # a fusewire.toml with every setting, commented out (--user: your own)
     fusewire config schema > fusewire.schema.json
 
 ```toml
