@@ -223,3 +223,11 @@ def test_a_project_of_version_0_1_gets_its_place_for_them(project: Project, sess
         old.executescript("DROP TABLE decisions; DELETE FROM migrations WHERE applied_to > 3; PRAGMA user_version=3")
     asks(session, "rm -rf specs")
     assert only(project).rule == "guard.rm"
+
+
+def test_what_is_kept_of_one_is_bounded(project: Project, session: Session) -> None:
+    """However long a call is: what is kept of two thousand stays small."""
+    asks(session, f"rm -rf specs {'x' * 200_000} \u20ac\ud800")
+    row = only(project)
+    assert len(json.dumps(row.data)) < 10_000
+    assert len(row.data["call"]) <= 300

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 #: What an answer is called in the record, by its verdict.
 KINDS = {"tell": "told", "ask": "asked", "deny": "refused", "halt": "halted"}
 
-#: Characters of a message and of a path, and how many lines of evidence and other rules are kept.
-_MESSAGE = 4000
+#: Bytes of a message, of a path, and of one of the lines of evidence and other rules; and how many of these are kept.
+_MESSAGE = 2000
 _PATH = 1000
-_LINES = 8
+_LINE = 400
+_LINES = 5
 
 
 def is_recorded(decision: Decision) -> bool:
@@ -121,9 +122,9 @@ def row_of(
 def _storable(value: JsonObject) -> JsonObject:
     """Without what is empty; texts cut, and of real characters."""
 
-    def stored(one: object) -> object:
+    def stored(one: object, most: int = _MESSAGE) -> object:
         if isinstance(one, str):
-            return plain(one, _MESSAGE)
-        return [stored(part) for part in one] if isinstance(one, list) else one
+            return plain(one, most)
+        return [stored(part, _LINE) for part in one] if isinstance(one, list) else one
 
     return {name: stored(one) for name, one in value.items() if one not in ("", [], None)}
