@@ -258,7 +258,8 @@ class Providers:
             return decision
         probing = "a probe is under way after: " if decision.phase == "probe" and not decision.allowed else ""
         explained: Decision = decision.replace(
-            reason=f"{probing}{explain(met, self._clock())}", evidence=decision.evidence[1:]
+            reason=f"{probing}{explain(met, self._clock())}",
+            evidence=tuple(one for one in decision.evidence if not one.startswith("last: ")),
         )
         return explained
 
