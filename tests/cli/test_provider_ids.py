@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from fusewire.engine.breaker import Breaker
 from fusewire.scopes.providers import Providers, Refusal
 from fusewire.scopes.user import database_path
+from fusewire.views.panel import panel
 from fusewire.views.providers import provider_limits
 from tests.helpers.project import Project
 
@@ -115,3 +117,28 @@ def test_a_persons_store_that_cannot_be_read_does_not_hide_the_project(project: 
     done = project.run("status")
     assert (done.returncode, "what is known of the providers cannot be read" in done.stderr) == (0, True)
     assert "Traceback" not in done.stderr
+
+
+def test_the_panel_shows_it_beside_the_projects_own_circuits(project: Project) -> None:
+    """And where it cannot be read, that is among the warnings."""
+    limited()
+    with Breaker.open(project=project.root) as breaker:
+        shown = panel(breaker)
+    assert [(one.id, one.state) for one in shown.providers] == [(CIRCUIT, "OPEN")]
+    assert (shown.circuits, shown.headline.open) == ([], 0)
+    for file in Path(database_path()).parent.glob("user.db*"):
+        file.unlink()
+    Path(database_path()).write_bytes(b"damaged" * 1000)
+    with Breaker.open(project=project.root) as breaker:
+        shown = panel(breaker)
+    assert shown.providers == []
+    assert any("what is known of the providers cannot be read" in one for one in shown.warnings)
+
+
+@pytest.mark.parametrize("text", ['[provider]\nlease = "1m"\n', '[rules]\nprovider = "off"\n'])
+def test_no_project_changes_the_circuits_of_a_person(project: Project, text: str) -> None:
+    (project.root / "fusewire.toml").write_text(text)
+    limited()
+    done = project.run("check", CIRCUIT)
+    assert done.returncode == 3
+    assert "is refused" in project.run("status").stderr

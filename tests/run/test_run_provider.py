@@ -76,6 +76,31 @@ def test_a_loop_waits_for_the_reset_and_its_first_start_is_the_probe(stages: tup
     assert not is_any_limited()
 
 
+def test_of_the_loops_that_wait_one_probes_and_the_others_go_on_with_its_answer(tmp_path: Path) -> None:
+    """Six runs in six projects: the first probe fails, so that all wait longer; the second is answered."""
+    log = tmp_path / "log"
+    stages = []
+    for number in range(6):
+        (tmp_path / str(number)).mkdir()
+        stages.append(staged(tmp_path / str(number), None))
+        known(stages[-1])
+    failing = claude("Overloaded", is_error=True, api_error_status=529, terminal_reason="api_error")
+    first = f'mkdir "{tmp_path}/failed" 2>/dev/null && {{ echo failed >> "{log}"; sleep 1; {failing}; exit 1; }}'
+    does = f'{first}; echo started >> "{log}"; sleep 1; echo answered >> "{log}"; {WORK}; {claude("A step.")}'
+    Providers().refused(CIRCUIT, Refusal("429", time.time() + 2))
+    try:
+        runs = [stage.start(does, "--max-iterations", "2", wait=True) for stage in stages]
+        assert comes_true(lambda: log.exists() and log.read_text().split().count("answered") >= 6)
+        said = log.read_text().split()
+        assert said[:3] == ["failed", "started", "answered"], said
+        for run in runs:
+            run.terminate()
+            run.wait()
+    finally:
+        for stage in stages:
+            stage.close()
+
+
 def test_the_first_reply_settles_the_probe_however_long_the_iteration_lasts(stages: tuple[Stage, Stage]) -> None:
     """The others need not wait for what the agent does with it."""
     one, two = stages

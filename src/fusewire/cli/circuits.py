@@ -262,7 +262,8 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
     }
     lines = [f"{circuit}: {before.state} -> {decision.state}"]
     if decision.state != "CLOSED":
-        lines.append("The cooldown is over; the next check is the one probe, and it decides.")
+        probe = "start of an agent" if kind == "provider" else "check"
+        lines.append(f"The cooldown is over; the next {probe} is the one probe, and it decides.")
     if before.session_ended is not None:
         lines.append(f"Note: {layout.ended(before)}.")
     trail = f"{audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"

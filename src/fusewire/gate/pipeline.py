@@ -397,7 +397,7 @@ def _note_error(event: Event, context: Context) -> Decision:
 
         from fusewire.breakers.session.provider import note_error
 
-        note_error(event, context.root, context.environment, time.time())
+        note_error(event, context.root, context.environment, context.rules, time.time())
     return _ALLOWED
 
 
@@ -413,7 +413,7 @@ def _provider(event: Event, context: Context) -> Decision | None:
 
     from fusewire.breakers.session.provider import at_moment
 
-    return at_moment(event, context.root, context.environment, time.time())
+    return at_moment(event, context.root, context.environment, context.rules, time.time())
 
 
 def _notes_limits(agent: str) -> bool:

@@ -89,15 +89,24 @@ class Providers:
     """The circuits of the person's providers. Errors of the store are raised as StoreError."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.time, *, patience: float = 2.0, store: Store | None = None
+        self,
+        clock: Callable[[], float] = time.time,
+        *,
+        patience: float = 2.0,
+        store: Store | None = None,
+        rules: Rules | None = None,
     ) -> None:
         self._clock, self._patience, self._store = clock, patience, store
+        #: rules of a project, which have the same policies: to compile them takes longer than all else
+        self._rules = rules
         self._made: Engine | None = None
 
     @property
     def engine(self) -> Engine:
         if self._made is None:
-            self._made = Engine(self._store or open_user_store(patience=self._patience), provider_rules(), self._clock)
+            self._made = Engine(
+                self._store or open_user_store(patience=self._patience), provider_rules(self._rules), self._clock
+            )
         return self._made
 
     @property
@@ -258,7 +267,8 @@ class Providers:
             return decision
         probing = "a probe is under way after: " if decision.phase == "probe" and not decision.allowed else ""
         explained: Decision = decision.replace(
-            reason=f"{probing}{explain(met, self._clock())}", evidence=decision.evidence[1:]
+            reason=f"{probing}{explain(met, self._clock())}",
+            evidence=tuple(one for one in decision.evidence if not one.startswith("last: ")),
         )
         return explained
 
@@ -276,10 +286,13 @@ def open_providers() -> Breaker:
     return Breaker(open_user_store(), provider_rules(), time.time)
 
 
-def provider_rules() -> Rules:
+def provider_rules(compiled: Rules | None = None) -> Rules:
     """The policies of the circuits: as shipped, whatever a project's files say."""
-    from fusewire.config.compiler import compile_policies
     from fusewire.config.rules import Rules
+
+    if compiled is not None:
+        return Rules({key: data for key, data in compiled.policies.items() if key.startswith(PREFIX)}, {}, (), False)
+    from fusewire.config.compiler import compile_policies
     from fusewire.config.settings import read_policy_file
 
     file = read_policy_file(KIND)
