@@ -48,7 +48,7 @@ class Serving:
     def __init__(self, roots: Sequence[str], host: str, port: int, names: Sequence[str] = ()) -> None:
         self.socket = _listening(host, port)
         self.host, self.port = host, self.socket.getsockname()[1]
-        self.access = Access(kept_token("reader"), kept_token("halt"))
+        self.access = Access(kept_token("reader"))
         self.projects = Projects(roots)
         self.app = make_app(self.projects, self.access, self._hosts(names), f"fusewire-{self.port}")
 
