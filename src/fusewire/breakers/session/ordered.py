@@ -58,7 +58,8 @@ def answer(
         keep_copy(root, orders)
     if event.kind == "session_start":
         return refusal(halt, "tell", copied=orders.copied)
-    if event.kind not in _STOPPED:
+    kept_going = event.kind == "stop" and event.text == "again"  # another program's stop hook would keep it going
+    if event.kind not in _STOPPED and not kept_going:
         return None
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
