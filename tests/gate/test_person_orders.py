@@ -107,7 +107,7 @@ def test_what_was_refused_is_on_record(project: Project) -> None:
     client.shell("make test")
     with Breaker.open(project=project.root) as breaker:
         doings = [(one.kind, one.text) for one in breaker.store.doings(SESSION)]
-    assert ("halted", "fusewire.halt: make test") in doings
+    assert ("refused", "fusewire.halt: make test") in doings
 
 
 def test_a_lost_folder_keeps_the_project_halted_and_says_so(client: Client, project: Project) -> None:

@@ -90,7 +90,10 @@ def refusal(halt: HaltOrder, verdict: str, *, copied: bool = False) -> Decision:
 
 
 def _count(event: Event, store: Callable[[], Store], halt: HaltOrder, now: float) -> int:
-    """How many replies of this agent the halt has refused; what was refused is written down for people who look."""
+    """How many replies of this agent the halt has refused; what was refused is written down for people who look.
+
+    As `refused`, of which nobody is notified: the person who halted the agent knows.
+    """
     session, agent = event.session or "none", event.subagent or ""
     name = f"{_MEMORY}{session}/{agent}"
     try:
@@ -106,7 +109,7 @@ def _count(event: Event, store: Callable[[], Store], halt: HaltOrder, now: float
                 known["last"] = now
                 transaction.forget(_MEMORY, now - _KEPT)
                 transaction.remember(name, known, now)
-            transaction.happened(Doing(session, agent, now, "halted", event.tool, f"{RULE}: {event.described()}"))
+            transaction.happened(Doing(session, agent, now, "refused", event.tool, f"{RULE}: {event.described()}"))
             return int(known["times"])
     except (StoreError, OSError, KeyError, TypeError):
         return 0  # the call is refused all the same
