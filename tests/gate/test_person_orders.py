@@ -85,13 +85,29 @@ def test_after_a_resume_no_count_of_the_session_has_moved(project: Project) -> N
     assert client.shell("ls", "call_9").allowed
 
 
+def test_an_agent_that_wants_to_stop_may_and_no_stop_hook_keeps_it_going(project: Project) -> None:
+    done(project, "halt", "--reason", "x")
+    client = Client("claude", project.root)
+    stopping = client.before("", {}, hook_event_name="Stop", stop_hook_active=False)
+    assert (stopping.code, stopping.output) == (0, "")
+    kept_going = client.before("", {}, hook_event_name="Stop", stop_hook_active=True)
+    assert json.loads(kept_going.output)["continue"] is False
+
+
+def test_a_prompt_is_refused_with_the_reason(project: Project) -> None:
+    done(project, "halt", "--reason", "wrong branch")
+    answer = Client("claude", project.root).before("", {}, hook_event_name="UserPromptSubmit", prompt="go on")
+    assert json.loads(answer.output)["continue"] is False
+    assert "wrong branch" in answer.output
+
+
 def test_what_was_refused_is_on_record(project: Project) -> None:
     client = Client("claude", project.root)
     done(project, "halt", "--reason", "x")
     client.shell("make test")
     with Breaker.open(project=project.root) as breaker:
         doings = [(one.kind, one.text) for one in breaker.store.doings(SESSION)]
-    assert ("halted", "fusewire.halt: make test") in doings
+    assert ("refused", "fusewire.halt: make test") in doings
 
 
 def test_a_lost_folder_keeps_the_project_halted_and_says_so(client: Client, project: Project) -> None:

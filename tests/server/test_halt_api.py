@@ -21,6 +21,12 @@ from tests.helpers.serving import Answer, Served
 JSON = {"Content-Type": "application/json"}
 
 
+@pytest.fixture(autouse=True)
+def _made() -> None:
+    """As `fusewire serve --halt-token` does."""
+    kept_token("halt")
+
+
 @pytest.fixture
 def served(project: Project) -> Iterator[Served]:
     with Served(project.root) as server:
@@ -146,3 +152,15 @@ def test_an_agent_that_has_read_the_token_lifts_nothing(served: Served, project:
 def test_the_token_is_its_owner_s_alone(served: Served) -> None:
     assert os.stat(token_file("halt")).st_mode & 0o077 == 0
     assert kept_token("halt") != kept_token("reader")
+
+
+def test_without_being_asked_for_there_is_no_such_token(project: Project) -> None:
+    """It may be made later, while the server runs."""
+    os.unlink(token_file("halt"))
+    with Served(project.root) as server:
+        assert not os.path.exists(token_file("halt"))
+        assert server.request("POST", "/api/v1/halt", "{}", JSON, bearer="x" * 43).status == 401
+        assert post(server, "halt", {"scope": "all", "reason": "x"}).status == 200
+    os.unlink(token_file("halt"))
+    with Served(project.root, arguments=("--halt-token",)):
+        assert os.path.exists(token_file("halt"))

@@ -33,6 +33,7 @@ _NAME = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port (default: 3873; 0: a free one).")
 @click.option("--expose", is_flag=True, help="Needed for an address or a name that other machines can reach.")
 @click.option("--name", "names", multiple=True, help="A host name[:port] that browsers use for it, with --expose.")
+@click.option("--halt-token", is_flag=True, help="Make the token with which a gateway may halt agents.")
 @click.option("--open", "opens", is_flag=True, help="Open the dashboard in a browser.")
 @common_options
 def serve_command(
@@ -42,6 +43,7 @@ def serve_command(
     port: int | None,
     expose: bool,
     names: tuple[str, ...],
+    halt_token: bool,
     opens: bool,
     project: str | None,
     as_json: bool,
@@ -82,6 +84,11 @@ def serve_command(
     roots = [find_project(project_root(folder)) for folder in folders]
     roots = roots or (own_project(project) if shows_all else [project_root(project)])
     serving = Serving(roots, host, PORT if port is None else port, names, shows_all=shows_all)
+    if halt_token:
+        from fusewire.server.access import kept_token, token_file
+
+        kept_token("halt")
+        tell(f"The token for POST /api/v1/halt is in {token_file('halt')}", err=True)
 
     def ready() -> None:
         if as_json:

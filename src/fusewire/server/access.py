@@ -52,16 +52,17 @@ class Session:
 class Access:
     """The tokens of a running server, and who is logged in."""
 
-    def __init__(self, reader: str, halt: str = "") -> None:
+    def __init__(self, reader: str) -> None:
         self.person = secrets.token_urlsafe(32)
-        self._tokens = {"person": self.person, "reader": reader, "halt": halt}
+        self._tokens = {"person": self.person, "reader": reader}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._codes: OrderedDict[str, float] = OrderedDict()
 
     def role_of(self, token: str) -> str | None:
         """What the bearer of a token may be; every token is compared, in constant time."""
         found = None
-        for role, known in {**self._tokens, "hooks": _token_for_hooks()}.items():
+        made = {role: _token_if_made(role) for role in ("hooks", "halt")}
+        for role, known in {**self._tokens, **made}.items():
             if known and hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
                 found = role
         return found
@@ -123,17 +124,17 @@ def token_file(role: str) -> str:
     return os.path.join(folder, f"{role}.token")
 
 
-def _token_for_hooks() -> str:
-    """It is there only once somebody has installed hooks that use it, which may be after the server was started."""
+def _token_if_made(role: str) -> str:
+    """It is there only once somebody needs it, which may be after the server was started."""
     try:
-        return kept_token("hooks") if os.path.lexists(token_file("hooks")) else ""
+        return kept_token(role) if os.path.lexists(token_file(role)) else ""
     except FusewireError:
         return ""
 
 
 def proof_for_hooks(port: int, question: str) -> str:
     """The same by the server, for whoever wants to know before showing the token."""
-    return proof(_token_for_hooks(), port, question)
+    return proof(_token_if_made("hooks"), port, question)
 
 
 def kept_token(role: str) -> str:

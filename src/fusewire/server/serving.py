@@ -51,7 +51,7 @@ class Serving:
     ) -> None:
         self.socket = _listening(host, port)
         self.host, self.port = host, self.socket.getsockname()[1]
-        self.access = Access(kept_token("reader"), kept_token("halt"))
+        self.access = Access(kept_token("reader"))
         everything = Everything(roots, only_these=not shows_all)
         if shows_all:
             everything.refresh()

@@ -59,7 +59,8 @@ def answer(
         keep_copy(root, orders)
     if event.kind == "session_start":
         return refusal(halt, "tell", copied=orders.copied)
-    if event.kind not in _STOPPED:
+    kept_going = event.kind == "stop" and event.text == "again"  # another program's stop hook would keep it going
+    if event.kind not in _STOPPED and not kept_going:
         return None
     decision = refusal(halt, "halt", copied=orders.copied)
     if event.kind != "before_tool":
@@ -108,9 +109,9 @@ def counted(decision: Decision, event: Event, store: Callable[[], Store], since:
                 known["last"] = now
                 transaction.forget(_MEMORY, now - _KEPT)
                 transaction.remember(name, known, now)
-            transaction.happened(
-                Doing(session, agent, now, "halted", event.tool, f"{decision.rule}: {event.described()}")
-            )
+            # Nobody is notified of what is refused under a halt: the person who halted the agent knows.
+            kind = "refused" if decision.rule == RULE else "halted"
+            transaction.happened(Doing(session, agent, now, kind, event.tool, f"{decision.rule}: {event.described()}"))
             code = note(transaction, event, now, decision)
             noted: Decision = decision.replace(unheeded=known["times"] > _UNHEEDED, code=code)
             return noted
