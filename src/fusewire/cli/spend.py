@@ -20,12 +20,15 @@ from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
-from fusewire.views.spend import budget_json
+from fusewire.views.spend import budget_json, local_time
 from fusewire.views.spend_report import KINDS_OF_REPORT
 
 if TYPE_CHECKING:
     from fusewire.core.money import Prices
     from fusewire.engine.breaker import Breaker
+
+#: Sessions that are listed where nothing else is asked for.
+_SESSIONS = 10
 
 _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 
@@ -199,13 +202,16 @@ def _known(breaker: Breaker, everything: bool, as_json: bool) -> int:
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
+    shown = sessions[:_SESSIONS] if in_ledger else sessions
     tell(
         *(
-            f"{show_time(one.at)}  ${one.usd:>8.2f}  {one.session}"
+            f"{local_time(one.at) if in_ledger else show_time(one.at)}  ${one.usd:>8.2f}  {one.session}"
             f"{f', and ${one.api_usd:.2f} on external APIs' if one.api_usd else ''}"
-            for one in sessions
+            for one in shown
         )
     )
+    if len(shown) < len(sessions):
+        tell(f"and {len(sessions) - len(shown)} more: fusewire spend session", err=True)
     if not in_ledger:  # there, days are those of the person, and say when it was spent
         tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
     tell(f"total ${total:.2f} at list price")

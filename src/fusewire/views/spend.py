@@ -68,7 +68,8 @@ class SpendToday:
     everything: Spent = field(default_factory=Spent)
     #: of the project, in the last hour
     burn: BurnRate = field(default_factory=BurnRate)
-    #: why it is not known
+    #: whether anything was ever counted, and why it is not known
+    is_known: bool = False
     problem: str = ""
 
 
@@ -85,11 +86,12 @@ def today(root: str | None, now: float | None = None) -> SpendToday:
                 for sums in store.spent(since=since, where=condition):
                     spent.add(sums)
             burn = burn_rate(_usage(store, now, where), now)
+            is_known = any(map(any, store.spent()))
         finally:
             store.close()
     except (StoreError, OSError) as error:
         return SpendToday(since, zone, problem=str(error))
-    return SpendToday(since, zone, project, everything, burn)
+    return SpendToday(since, zone, project, everything, burn, is_known)
 
 
 def _usage(
@@ -175,8 +177,8 @@ def outlook(breaker: Breaker, now: float) -> Outlook:
 
 def _clock(moment: float, now: float) -> str:
     """The time where the person is, on another day with the day."""
-    form = "%H:%M" if day_start(moment) == day_start(now) else "%Y-%m-%d %H:%M"
-    return time.strftime(form, time.localtime(moment))
+    text = local_time(moment)
+    return text[11:] if day_start(moment) == day_start(now) else text
 
 
 @dataclass(frozen=True)
@@ -231,3 +233,8 @@ def _budget_line(use: BudgetUse, at: float | None) -> BudgetLine:
     told = budget_json(use)
     names = ("budget", "counts", "spent", "limit", "granted", "state", "since", "until")
     return BudgetLine(text=use.words(), used_up_at=show_time(at), **{name: told[name] for name in names})
+
+
+def local_time(moment: float) -> str:
+    """A time where the person is, with the day."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
