@@ -195,17 +195,17 @@ def _fold(transaction: SqliteTransaction, now: float) -> None:
     known = transaction.recall(_FOLDED) or {}
     if known.get("day") == today:
         return
-    left = _FOLDS
-    for until, begin, is_folded in (
-        (today - _MONTHLY, month_start, {}),
-        (today - _TOGETHER, day_start, {"not session": ""}),
-        (today - _DAILY, day_start, {}),
+    left, since = _FOLDS, 0
+    for until, begin, middle, is_folded in (
+        (today - _MONTHLY, month_start, 15 * DAY, {}),
+        (today - _TOGETHER, day_start, DAY // 2, {"not session": ""}),
+        (today - _DAILY, day_start, DAY // 2, {}),
     ):
-        together = until < today - _DAILY
-        found = transaction.spent(("at",), 0, begin(until), is_folded)
-        stretches = sorted({begin(at) for at, *_ in found if is_folded or at != begin(at)})
-        for since in stretches[:left]:
-            transaction.fold_spend(since, begin(since, 1), session=not together)
-        left -= len(stretches[:left])
+        found = transaction.spent(("at",), since, begin(until), is_folded)
+        stretches = sorted({begin(at) for at, *_ in found if is_folded or at != begin(at) + middle})
+        for first in stretches[:left]:
+            # In the middle, so that it is the same day for a person who travels.
+            transaction.fold_spend(first, begin(first, 1), first + middle, session=until >= today - _DAILY)
+        left, since = left - len(stretches[:left]), begin(until)
     if left > 0:
         transaction.remember(_FOLDED, {"day": today}, now)
