@@ -169,11 +169,28 @@ def test_tokens_calls_and_starts_can_be_limited(project: Project) -> None:
     assert "tokens" in spend(session, 0.4).reason
     projects(project, '[budgets.c]\nper = "session"\ncalls = 3\nwarn = 1.0\n')
     assert "3 calls used in this session (limit 3 calls)" in spend(session, 0.1).reason
+
+
+def test_the_start_after_the_last_one_is_one_too_many(project: Project) -> None:
+    """Those that were started before go on; so does the last one once a person grants another start."""
     projects(project, '[budgets.n]\nper = "day"\nstarts = 2\nwarn = 1.0\n')
-    for name in ("one", "two"):
-        started = paying(project, name)
-        started.send("SessionStart", source="startup")
-    assert "2 starts used in this project today (limit 2 starts)" in spend(started, 0.1).reason
+    one, two, three = (paying(project, name) for name in ("one", "two", "three"))
+    for session in (one, two):
+        session.send("SessionStart", source="startup")
+        assert spend(session, 0.1).allowed
+    assert "2 starts used in this project today (limit 2 starts)" in str(three.send("SessionStart", source="startup"))
+    said = three.asks()
+    assert "starts used in this project today" in said.reason
+    assert "fusewire grant 10 --starts --budget n" in said.reason
+    assert one.asks().allowed
+    assert spend(two, 0.1).allowed
+    assert project.run("grant", "1", "--starts", "--budget", "n", "--reason", "one more").returncode == 0
+    assert three.asks().allowed
+    assert spend(three, 0.1).allowed
+    four = paying(project, "four")
+    four.send("SessionStart", source="startup")
+    assert not four.asks().allowed
+    assert three.asks().allowed
 
 
 def test_nobody_without_a_budget_is_told_or_stopped(project: Project) -> None:
