@@ -44,8 +44,8 @@ BEFORE, EXTERNAL = "before 0.2", "external APIs"
 #: Seconds after which rows become one a day, one a day for all sessions, one a month; and are gone in a project.
 _DAILY, _TOGETHER, _MONTHLY, _IN_PROJECT = 14 * DAY, 90 * DAY, 400 * DAY, 30 * DAY
 
-#: Days that are put together at once.
-_FOLDS = 40
+#: Days that are put together at once: an agent waits for it.
+_FOLDS = 3
 
 #: What was spent longer ago, when it is read, counts as spent then: older rows are put together already.
 _LATEST = 7 * DAY
@@ -190,7 +190,7 @@ def month_start(moment: float, months: int = 0) -> int:
 
 
 def _fold(transaction: SqliteTransaction, now: float) -> None:
-    """Once a day: put old rows together."""
+    """Put old rows together, a few days at each call until all are; then once a day."""
     today = day_start(now)
     known = transaction.recall(_FOLDED) or {}
     if known.get("day") == today:

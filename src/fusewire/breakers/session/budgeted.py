@@ -120,7 +120,9 @@ def refusal(use: BudgetUse, now: float, verdict: str = "halt") -> Decision:
         verdict,  # type: ignore[arg-type]
         rule=f"{RULE}:{name}",
         reason=use.words(),
-        evidence=(f"It counts since {_moment(use.since)}{ends}",) if use.since else (),
+        evidence=(
+            f"It counts since {_moment(use.since)}{ends}" if use.since else "It counts from the first session on",
+        ),
         next=("stop here and report what is done; no call is allowed until a person raises the budget",),
         by_person=(run, f"a person can set the limit: {use.budget.setting(what)}"),
     )
