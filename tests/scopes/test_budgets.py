@@ -343,3 +343,15 @@ def test_a_person_at_the_terminal_is_told_and_stopped_as_well(project: Project) 
     assert "$1.00 left" in spend(session, 4).told
     assert "fusewire grant" in spend(session, 2).reason
     assert session.says("go on").halted
+
+
+@pytest.mark.parametrize("source", ["resume", "fork"])
+def test_what_another_session_has_paid_for_is_held_against_nobody_twice(project: Project, source: str) -> None:
+    """The new transcript begins with a copy of it."""
+    persons('[budgets.daily]\nper = "day"\nusd = 5\nwarn = 1.0\n')
+    first, second = paying(project), paying(project, "second")
+    assert spend(first, 4).allowed
+    second.file().write_bytes(first.file().read_bytes())
+    second.send("SessionStart", source=source)
+    assert second.asks().allowed
+    assert round(open_user_store(read_only=True).spent()[0][0], 6) == 4

@@ -89,6 +89,8 @@ def _started_over(event: Event, store: Store, full: list[BudgetUse], task: str, 
 
 def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: float) -> tuple[bool, list[str]]:
     """Bring what the session has spent up to date; whether it has spent something, and what a person is told."""
+    if event.kind == "session_start":
+        return False, []  # only behind it is it known what of the transcript another session has paid for
     lane = LaneMemory.recalled(store, lane_name(event.session or "none", event.subagent or ""))
     if not event.transcript or not has_grown(event, lane):
         return False, []
