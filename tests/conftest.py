@@ -78,7 +78,7 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def _person_in_an_empty_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No agent's variables, no configuration of whoever runs the tests."""
-    for name in (*AGENT_VARIABLES, "CLAUDE_PROJECT_DIR", "FUSEWIRE_DEPTH", "NO_COLOR", "CI"):
+    for name in (*AGENT_VARIABLES, "CLAUDE_PROJECT_DIR", "FUSEWIRE_DEPTH", "FUSEWIRE_RUN", "NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
     home = next(_homes)
     home.mkdir(mode=0o700)

@@ -169,11 +169,28 @@ def test_tokens_calls_and_starts_can_be_limited(project: Project) -> None:
     assert "tokens" in spend(session, 0.4).reason
     projects(project, '[budgets.c]\nper = "session"\ncalls = 3\nwarn = 1.0\n')
     assert "3 calls used in this session (limit 3 calls)" in spend(session, 0.1).reason
+
+
+def test_the_start_after_the_last_one_is_one_too_many(project: Project) -> None:
+    """Those that were started before go on; so does the last one once a person grants another start."""
     projects(project, '[budgets.n]\nper = "day"\nstarts = 2\nwarn = 1.0\n')
-    for name in ("one", "two"):
-        started = paying(project, name)
-        started.send("SessionStart", source="startup")
-    assert "2 starts used in this project today (limit 2 starts)" in spend(started, 0.1).reason
+    one, two, three = (paying(project, name) for name in ("one", "two", "three"))
+    for session in (one, two):
+        session.send("SessionStart", source="startup")
+        assert spend(session, 0.1).allowed
+    assert "2 starts used in this project today (limit 2 starts)" in str(three.send("SessionStart", source="startup"))
+    said = three.asks()
+    assert "starts used in this project today" in said.reason
+    assert "fusewire grant 10 --starts --budget n" in said.reason
+    assert one.asks().allowed
+    assert spend(two, 0.1).allowed
+    assert project.run("grant", "1", "--starts", "--budget", "n", "--reason", "one more").returncode == 0
+    assert three.asks().allowed
+    assert spend(three, 0.1).allowed
+    four = paying(project, "four")
+    four.send("SessionStart", source="startup")
+    assert not four.asks().allowed
+    assert three.asks().allowed
 
 
 def test_nobody_without_a_budget_is_told_or_stopped(project: Project) -> None:
@@ -326,3 +343,15 @@ def test_a_person_at_the_terminal_is_told_and_stopped_as_well(project: Project) 
     assert "$1.00 left" in spend(session, 4).told
     assert "fusewire grant" in spend(session, 2).reason
     assert session.says("go on").halted
+
+
+@pytest.mark.parametrize("source", ["resume", "fork"])
+def test_what_another_session_has_paid_for_is_held_against_nobody_twice(project: Project, source: str) -> None:
+    """The new transcript begins with a copy of it."""
+    persons('[budgets.daily]\nper = "day"\nusd = 5\nwarn = 1.0\n')
+    first, second = paying(project), paying(project, "second")
+    assert spend(first, 4).allowed
+    second.file().write_bytes(first.file().read_bytes())
+    second.send("SessionStart", source=source)
+    assert second.asks().allowed
+    assert round(open_user_store(read_only=True).spent()[0][0], 6) == 4

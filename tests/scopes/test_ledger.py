@@ -216,19 +216,24 @@ def test_old_rows_are_put_together_and_nothing_is_lost(project: Project) -> None
     clock = time.time()
     with Breaker.open(project=project.root) as breaker:
         for days in (1, 20, 100, 500):
-            moment = day_start(clock, -days) + 8 * 3600
+            moment, agent = day_start(clock, -days) + 8 * 3600, "codex" if days == 500 else "claude"
             rows = [
-                SpendRow(f"s{number}", int(moment + 900 * number), "main", "m", "", "", "claude", 1.0, (1,) * 6, 1)
+                SpendRow(f"s{number}", int(moment + 900 * number), "main", "m", "", "", agent, 1.0, (1,) * 6, 1)
                 for number in range(3)
             ]
             with breaker.store.transact() as transaction:
                 begin_ledger(transaction, dict)
                 transaction.spend(rows)
-        assert copy_spend(breaker.store, str(project.root), clock)
+        for _ in range(3):
+            assert copy_spend(breaker.store, str(project.root), clock)
         store = open_user_store(read_only=True)
         assert store.spent()[0][0] == 12
         assert [len(rows) for rows in _rows_by_age(store, clock)] == [3, 3, 1, 1]
+        agents = store.spent(("agent",), until=clock - 50 * 86400)
+        assert [row[:2] for row in agents] == [("claude", 3.0), ("codex", 3.0)]
+        before = store.spent(("at", "session"), until=clock - 20 * 86400)
         assert copy_spend(breaker.store, str(project.root), clock + 86400)
+        assert store.spent(("at", "session"), until=clock - 20 * 86400) == before
         assert store.spent()[0][0] == 12
 
 

@@ -14,8 +14,9 @@ from fusewire.cli.common import common_options, duration, print_json, project_ro
 from fusewire.cli.streams import tell, warn
 from fusewire.scopes import order_changes as changes
 from fusewire.scopes.orders import ALL, PROJECT, SESSION, HaltOrder, OnceAllowed, PauseOrder
-from fusewire.util.durations import counted, format_time, local_time
+from fusewire.util.durations import counted, format_time
 from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.local_time import local_time
 from fusewire.util.text import in_line
 from fusewire.util.worktrees import project_key
 from fusewire.views.models import to_json

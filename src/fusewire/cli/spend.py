@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ from fusewire.views.spend_report import KINDS_OF_REPORT
 if TYPE_CHECKING:
     from fusewire.core.money import Prices
     from fusewire.engine.breaker import Breaker
+
+#: Sessions that are listed where nothing else is asked for.
+_SESSIONS = 10
 
 _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 
@@ -203,18 +207,26 @@ def _known(breaker: Breaker, everything: bool, as_json: bool) -> int:
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
+    shown, names = sessions[:_SESSIONS] if in_ledger else sessions, SessionNames.of(breaker)
     tell(
         *(
-            f"{show_time(one.at)}  ${one.usd:>8.2f}  {one.session}"
+            f"{_day_and_time(one.at)}  ${one.usd:>8.2f}  {names.name(one.session)}"
             f"{f', and ${one.api_usd:.2f} on external APIs' if one.api_usd else ''}"
-            for one in sessions
+            for one in shown
         )
     )
+    if len(shown) < len(sessions):
+        tell(f"and {len(sessions) - len(shown)} more: fusewire spend session", err=True)
     if not in_ledger:  # there, days are those of the person, and say when it was spent
         tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
     tell(f"total ${total:.2f} at list price")
     warn_of_unknown(unknown)
     return 0
+
+
+def _day_and_time(moment: float) -> str:
+    """Where the person is; the zone is said once for all."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 @click.command("grant")

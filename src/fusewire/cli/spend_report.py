@@ -146,7 +146,7 @@ def tell_outlook(breaker: Breaker, everything: bool) -> bool:
     spent, ahead = today(None if everything else breaker.root, now), outlook(breaker, now)
     if spent.problem:
         warn(f"what was spent across projects cannot be read: {spent.problem}")
-    if not spent.everything.calls and not ahead.budgets:
+    if not spent.is_known and not ahead.budgets:
         return False
     where = "in all projects" if everything else "in this project"
     more = "" if everything else f", ${spent.everything.usd:,.2f} in all projects"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from fusewire.util.durations import counted, parse_time, show_duration
@@ -17,12 +16,20 @@ if TYPE_CHECKING:
 _MOST = 5
 
 #: What is told of a kind beside its reason.
-_STATES = {"halt": "halted", "session": "halted", "circuit": "open", "question": "asked", "pause": "only logged"}
+_STATES = {
+    "halt": "halted",
+    "session": "halted",
+    "circuit": "open",
+    "provider": "refused",
+    "question": "asked",
+    "pause": "only logged",
+    "budget": "counted",
+}
 
 
 def standing_lines(standing: ProjectStanding, now: float) -> Iterator[str]:
     """What needs the person first; where nothing is stopped, all of it is one line."""
-    running = _running(standing, now)
+    running = _running(standing)
     if not standing.needs and not standing.waits:
         yield f"Nothing is stopped. {running}"
         return
@@ -58,9 +65,9 @@ def _left(moment: str, now: float) -> str:
     return show_duration(max(1, round(parse_time(moment) - now)))
 
 
-def _running(standing: ProjectStanding, now: float) -> str:
+def _running(standing: ProjectStanding) -> str:
     number, cost = standing.running, standing.today
     what = f"{counted(number, 'session')} run{'s' * (number == 1)}" if number else "No session runs"
     loop = ", a loop too" if standing.loops else ""
-    zone = "" if cost.day == time.strftime("%Y-%m-%d", time.localtime(now)) else f" ({cost.day} in UTC)"
-    return f"{what}{loop}. Today{zone}: ${cost.usd:.2f} at list price in this project."
+    everywhere = f", ${cost.everywhere_usd:.2f} in all" if cost.everywhere_usd - cost.usd >= 0.005 else ""
+    return f"{what}{loop}. Today: ${cost.usd:.2f} at list price in this project{everywhere}."

@@ -88,6 +88,13 @@ class BudgetUse(Noun):
         return f"{amount(self.what, self.spent)} {verb} {self.budget.where()} (limit {limit}{more})"
 
 
+def raise_command(use: BudgetUse) -> str:
+    """How a person raises it."""
+    more = {"usd": "5", "tokens": "1000000"}.get(use.what, "10")
+    kind = "" if use.what == "usd" else f" --{use.what}"
+    return f'fusewire grant {more}{kind} --budget {use.budget.name} --reason "..."'
+
+
 def amount(what: str, number: float) -> str:
     """`$5.10`, `1,200 tokens`, `1 start`."""
     if what == "usd":

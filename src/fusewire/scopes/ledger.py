@@ -44,8 +44,8 @@ BEFORE, EXTERNAL = "before 0.2", "external APIs"
 #: Seconds after which rows become one a day, one a day for all sessions, one a month; and are gone in a project.
 _DAILY, _TOGETHER, _MONTHLY, _IN_PROJECT = 14 * DAY, 90 * DAY, 400 * DAY, 30 * DAY
 
-#: Days that are put together at once.
-_FOLDS = 40
+#: Days that are put together at once: an agent waits for it.
+_FOLDS = 3
 
 #: What was spent longer ago, when it is read, counts as spent then: older rows are put together already.
 _LATEST = 7 * DAY
@@ -190,22 +190,22 @@ def month_start(moment: float, months: int = 0) -> int:
 
 
 def _fold(transaction: SqliteTransaction, now: float) -> None:
-    """Once a day: put old rows together."""
+    """Put old rows together, a few days at each call until all are; then once a day."""
     today = day_start(now)
     known = transaction.recall(_FOLDED) or {}
     if known.get("day") == today:
         return
-    left = _FOLDS
-    for until, begin, is_folded in (
-        (today - _MONTHLY, month_start, {}),
-        (today - _TOGETHER, day_start, {"not session": ""}),
-        (today - _DAILY, day_start, {}),
+    left, since = _FOLDS, 0
+    for until, begin, middle, is_folded in (
+        (today - _MONTHLY, month_start, 15 * DAY, {}),
+        (today - _TOGETHER, day_start, DAY // 2, {"not session": ""}),
+        (today - _DAILY, day_start, DAY // 2, {}),
     ):
-        together = until < today - _DAILY
-        found = transaction.spent(("at",), 0, begin(until), is_folded)
-        stretches = sorted({begin(at) for at, *_ in found if is_folded or at != begin(at)})
-        for since in stretches[:left]:
-            transaction.fold_spend(since, begin(since, 1), session=not together)
-        left -= len(stretches[:left])
+        found = transaction.spent(("at",), since, begin(until), is_folded)
+        stretches = sorted({begin(at) for at, *_ in found if is_folded or at != begin(at) + middle})
+        for first in stretches[:left]:
+            # In the middle, so that it is the same day for a person who travels.
+            transaction.fold_spend(first, begin(first, 1), first + middle, session=until >= today - _DAILY)
+        left, since = left - len(stretches[:left]), begin(until)
     if left > 0:
         transaction.remember(_FOLDED, {"day": today}, now)

@@ -69,14 +69,18 @@ def _check(by: Sequence[str], where: Mapping[str, str]) -> None:
         raise ValueError(f"no such dimension: {names}")
 
 
-def fold(connection: sqlite3.Connection, since: int, until: int, *, session: bool) -> None:
-    """Put the rows of a stretch of time into one for each dimension; without `session`, for all sessions together."""
-    first, second = ("session", "helper") if session else ("''", "''")
+def fold(connection: sqlite3.Connection, since: int, until: int, at: int, *, session: bool) -> None:
+    """Put the rows of a stretch of time into one for each dimension, as if all had been spent `at` a time in it.
+
+    Without `session` they are put together for all sessions; the agent stands in the place of the sub-agent then, so
+    that the rows of two agents stay two.
+    """
+    first, second = ("session", "helper") if session else ("''", "agent")
     rows = connection.execute(
         f"SELECT source, {first}, ?, branch, model, {second}, task, max(project), max(agent),"
         f" {', '.join(f'sum({name})' for name in _SUMS)}, 0 FROM spent WHERE at >= ? AND at < ?"
-        " GROUP BY source, branch, model, task" + (", session, helper" if session else ""),
-        (since, since, until),
+        f" GROUP BY source, branch, model, task, {'session, helper' if session else 'agent'}",
+        (at, since, until),
     ).fetchall()
     connection.execute("DELETE FROM spent WHERE at >= ? AND at < ?", (since, until))
     connection.executemany(PUT, rows)

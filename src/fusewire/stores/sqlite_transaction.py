@@ -224,11 +224,11 @@ class SqliteTransaction:
 
         self._connection.executemany(spent.PUT, [spent.values_of(row) for row in rows])
 
-    def fold_spend(self, since: int, until: int, *, session: bool) -> None:
+    def fold_spend(self, since: int, until: int, at: int, *, session: bool) -> None:
         """Put what was spent from `since` to `until` into one row each, of all sessions together or not."""
         from fusewire.stores.spent import fold
 
-        fold(self._connection, since, until, session=session)
+        fold(self._connection, since, until, at, session=session)
 
     def forget_spend(self, before: int, version: int) -> None:
         """Drop rows that are as old, and up to that number."""

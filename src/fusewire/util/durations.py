@@ -73,13 +73,6 @@ def format_time(moment: float) -> str:
     return text.replace(".000", "").replace("+00:00", "Z")
 
 
-def local_time(moment: float) -> str:
-    """The time as a person reads it: "2026-11-19 22:10 CET"."""
-    from datetime import datetime
-
-    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M %Z")
-
-
 def parse_time(text: str) -> float:
     """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC."""
     from datetime import UTC, datetime

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fusewire.scopes.orders import ALL, SESSION, HaltOrder, Orders, PauseOrder, orders_path, read_orders
-from fusewire.util.durations import format_time, local_time, show_duration
+from fusewire.util.durations import format_time, show_duration
 from fusewire.util.json_types import Time, about
+from fusewire.util.local_time import local_time
 from fusewire.util.worktrees import project_key
 
 

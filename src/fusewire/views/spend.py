@@ -15,6 +15,7 @@ from fusewire.stores.rows import FAR
 from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import StoreError
 from fusewire.util.json_types import Count, Time, Usd, about
+from fusewire.util.local_time import local_time
 from fusewire.util.worktrees import branch_of, project_key
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class SpendToday:
     everything: Spent = field(default_factory=Spent)
     #: of the project, in the last hour
     burn: BurnRate = field(default_factory=BurnRate)
-    #: why it is not known
+    #: whether anything was ever counted, and why it is not known
+    is_known: bool = False
     problem: str = ""
 
 
@@ -85,11 +87,12 @@ def today(root: str | None, now: float | None = None) -> SpendToday:
                 for sums in store.spent(since=since, where=condition):
                     spent.add(sums)
             burn = burn_rate(_usage(store, now, where), now)
+            is_known = any(map(any, store.spent()))
         finally:
             store.close()
     except (StoreError, OSError) as error:
         return SpendToday(since, zone, problem=str(error))
-    return SpendToday(since, zone, project, everything, burn)
+    return SpendToday(since, zone, project, everything, burn, is_known)
 
 
 def _usage(
@@ -130,7 +133,6 @@ class Outlook:
 
     budgets: list[tuple[BudgetUse, float | None]] = field(default_factory=list)
     window: SpendWindow | None = None
-    zone: str = "UTC"
 
     def window_json(self) -> dict[str, Any] | None:
         one = self.window
@@ -141,11 +143,11 @@ class Outlook:
     def lines(self, now: float) -> list[str]:
         found = []
         if self.window:
-            until = _clock(self.window.until, now)
-            found.append(f"window  {self.window.tokens:,} tokens in the 5-hour window that ends at {until} {self.zone}")
+            until = local_time(self.window.until, now)
+            found.append(f"window  {self.window.tokens:,} tokens in the 5-hour window that ends at {until}")
         for use, at in self.budgets:
             state = "used up" if use.is_reached else f"{use.share:.0%}"
-            when = f"; used up at about {_clock(at, now)} {self.zone} at this rate" if at and not use.is_reached else ""
+            when = f"; used up at about {local_time(at, now)} at this rate" if at and not use.is_reached else ""
             found.append(f"budget  {use.budget.name}: {use.words()}: {state}{when}")
         return found
 
@@ -156,7 +158,7 @@ def outlook(breaker: Breaker, now: float) -> Outlook:
     spender = Spender(project_key(root), "*", branch_of(root), "*", "")
     found = [SpendBudget(*one) for one in breaker.rules.budgets]
     found = [one for one in found if not {"session", "task"} & set(one.scopes)]
-    ahead, zone = [], zone_of(now)
+    ahead = []
     try:
         store = open_user_store(read_only=True)
         for use in uses(store, found, spender, now):
@@ -169,14 +171,8 @@ def outlook(breaker: Breaker, now: float) -> Outlook:
         last = next(reversed(windows(_usage(store, now, {}, 7 * DAY))), None)
         store.close()
     except (StoreError, OSError):
-        return Outlook(zone=zone)
-    return Outlook(ahead, last if last and last.until > now else None, zone)
-
-
-def _clock(moment: float, now: float) -> str:
-    """The time where the person is, on another day with the day."""
-    form = "%H:%M" if day_start(moment) == day_start(now) else "%Y-%m-%d %H:%M"
-    return time.strftime(form, time.localtime(moment))
+        return Outlook()
+    return Outlook(ahead, last if last and last.until > now else None)
 
 
 @dataclass(frozen=True)

@@ -14,22 +14,21 @@ from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, is_in_dollars
 from fusewire.breakers.session.state import SPEND, ProjectSpend
+from fusewire.core.budget import raise_command
 from fusewire.scopes.orders import ALL, PROJECT, read_orders
-from fusewire.scopes.register import sessions
-from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import show_time
-from fusewire.util.errors import StoreError
 from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.quoting import quoted
 from fusewire.util.worktrees import project_key
 from fusewire.views.cards import policy_of
 from fusewire.views.panel import Panel, panel
+from fusewire.views.session_names import SessionNames
+from fusewire.views.spend import outlook, today
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fusewire.engine.breaker import Breaker
-    from fusewire.util.fast_json import JsonObject
     from fusewire.views.cards import CircuitCard
     from fusewire.views.session_list import SessionLine
 
@@ -39,7 +38,7 @@ _ASKED = 7 * 86400
 #: The share of a limit on spend from which on a person is told.
 _NEAR = 0.8
 
-StopKind = Literal["halt", "question", "session", "circuit", "budget", "pause", "damage"]
+StopKind = Literal["halt", "question", "session", "provider", "circuit", "budget", "pause", "damage"]
 
 #: Kinds that are told beside what is stopped: nothing waits for them.
 _NO_STOPS = ("budget", "pause", "damage")
@@ -59,10 +58,11 @@ class Stopped:
 
 @dataclass(frozen=True)
 class CostToday:
-    """What a day has cost, at list price."""
+    """What today has cost, at list price."""
 
-    usd: Usd
-    day: str
+    usd: Annotated[Usd, about("in this project and its worktrees")]
+    everywhere_usd: Annotated[Usd, about("in all projects")]
+    problem: Annotated[str | None, about("why the person's ledger cannot be read")]
 
 
 @dataclass(frozen=True)
@@ -85,21 +85,16 @@ class Seen:
     panel: Panel
     root: str
     now: float
-    #: what the person's register has of each session
-    known: dict[str, JsonObject]
+    names: SessionNames
 
     def session_name(self, session: str) -> str:
-        """The agent and the first words that were said to it, and enough of the id to tell it from others."""
-        facts = self.known.get(session, {})
-        told = [str(facts["agent"])] if facts.get("agent") else []
-        name = f'"{facts["prompt"]}" ' if facts.get("prompt") else ""
-        return f"session {name}({', '.join([*told, session[:8]])})"
+        return f"session {self.names.name(session)}".replace("session session ", "session ")
 
 
 def standing(breaker: Breaker) -> ProjectStanding:
     """Nothing is written."""
     shown, now = panel(breaker), breaker.engine.clock()
-    seen = Seen(breaker, shown, breaker.root or ".", now, _known())
+    seen = Seen(breaker, shown, breaker.root or ".", now, SessionNames.of(breaker))
     found = [one for source in SOURCES for one in source(seen)]
     return ProjectStanding(
         stopped=any(one.kind not in _NO_STOPS for one in found),
@@ -107,15 +102,25 @@ def standing(breaker: Breaker) -> ProjectStanding:
         waits=[one for one in found if one.until is not None],
         running=shown.session_counts.running,
         loops=shown.loop.running,
-        today=CostToday(shown.spend.today_usd, day_of(now)),
+        today=_cost(seen),
     )
 
 
-def _known() -> dict[str, JsonObject]:
-    try:
-        return sessions(open_user_store(read_only=True))
-    except (StoreError, OSError):
-        return {}  # they are only names
+def _cost(seen: Seen) -> CostToday:
+    """Of the person's ledger; where it cannot be read, what this worktree alone has counted, by days in UTC."""
+    spent = today(seen.root, seen.now)
+    if spent.problem or not spent.is_known:
+        return CostToday(seen.panel.spend.today_usd, 0.0, spent.problem or None)
+    return CostToday(round(spent.project.usd, 4), round(spent.everything.usd, 4), None)
+
+
+def _providers(seen: Seen) -> Iterator[Stopped]:
+    """Providers that refuse requests: nobody starts agents of them before the wait is over."""
+    for limit in seen.panel.providers:
+        until = None if limit.retry_after is None else show_time(seen.now + limit.retry_after)
+        why = f"{'an outage' if limit.is_outage else 'a usage limit'} ({limit.kind}), met by {limit.agent}"
+        do = f'fusewire reset {quoted(limit.id)} --reason "..."'
+        yield Stopped("provider", limit.id, why, limit.since, until or show_time(seen.now), do)
 
 
 def _orders(seen: Seen) -> Iterator[Stopped]:
@@ -167,6 +172,14 @@ def _open_circuits(seen: Seen) -> Iterator[Stopped]:
 
 
 def _budgets(seen: Seen) -> Iterator[Stopped]:
+    """Budgets that are used up, or nearly so."""
+    for use, _ in outlook(seen.breaker, seen.now).budgets:
+        if use.is_reached or use.share >= use.budget.warn:
+            since = show_time(use.since) if use.since else None
+            yield Stopped("budget", f"budget {use.budget.name}", use.words(), since, None, raise_command(use))
+
+
+def _limits_on_spend(seen: Seen) -> Iterator[Stopped]:
     """Limits of the project on spend that are nearly reached; their circuits know of it only later."""
     table, day = ProjectSpend.recalled(seen.breaker.store, SPEND), day_of(seen.now)
     for key, span in ((day, "day"), (table.PROJECT, "project")):
@@ -199,11 +212,13 @@ def _command(seen: Seen, card: CircuitCard) -> str | None:
     return None
 
 
-#: Where everything that is stopped comes from: limits of providers and budgets of the person belong here.
+#: Where everything that is stopped comes from.
 SOURCES: tuple[Callable[[Seen], Iterator[Stopped]], ...] = (
     _orders,
     _question,
     _halted_sessions,
+    _providers,
     _open_circuits,
     _budgets,
+    _limits_on_spend,
 )

@@ -11,10 +11,10 @@ from fusewire.breakers.session.spend import look
 from fusewire.breakers.session.state import LaneMemory, SessionMemory, amend, lane_name, session_name
 from fusewire.breakers.session.tool_calls import has_grown
 from fusewire.breakers.session.unit_of_work import UnitOfWork
-from fusewire.core.budget import BudgetUse, amount
+from fusewire.core.budget import BudgetUse, SpendBudget, amount, raise_command
 from fusewire.core.decision import Decision
 from fusewire.scopes.budgets import HINT, Spender, noting, read_hint, used_up
-from fusewire.scopes.ledger import copy_spend
+from fusewire.scopes.ledger import copy_spend, started
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import StoreError
 from fusewire.util.worktrees import project_key
@@ -47,7 +47,9 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
     if has_spent and not copy_spend(store, root, now, then=noting(rules.budgets, spender, now, found)):
         remarks.append("fusewire: budgets cannot be counted: the person's store cannot be written; it is tried again")
     near = [use for use in found if use.share >= use.budget.warn]
-    reached = [use for use in (*near, *used_up(rules.budgets, spender, now)) if use.is_reached]
+    full = [use for use in (*near, *used_up(rules.budgets, spender, now)) if use.is_reached]
+    over = _started_over(event, store, full, task, now) if _limits_starts(rules) else []
+    reached = [use for use in full if use.what != "starts" or use.bucket in over]
     if reached:
         return _refused(event, store, rules, max(reached, key=lambda use: use.share), now)
     if damage := read_hint().damage:
@@ -56,8 +58,39 @@ def answer(event: Event, store: Store, rules: Rules, root: str, branch: str, tas
     return rules.as_set(told) if told is not None else None
 
 
+def _limits_starts(rules: Rules) -> bool:
+    return any(what == "starts" for data in rules.budgets for what, _ in SpendBudget(*data).limits)
+
+
+def _started_over(event: Event, store: Store, full: list[BudgetUse], task: str, now: float) -> list[str]:
+    """The budgets of starts that were used up when this session was started: it is one too many, those before it are
+    not. It is counted once it may go on. What `fusewire run` starts it asks for itself."""
+    name = session_name(event.session or "none")
+    if task.startswith("run-") or event.text in ("compact", "clear"):
+        return []
+    used = [use.bucket for use in full if use.what == "starts"]
+    try:
+        if event.kind == "session_start":
+            if used:
+                amend(store, name, now, budgets_over=used)
+            return used
+        over = SessionMemory.recalled(store, name).budgets_over
+        if event.kind == "before_tool" and over and not set(over) & set(used):
+            with store.transact() as transaction:
+                state = SessionMemory.recall(transaction, name, now)
+                if state.budgets_over:
+                    transaction.spend([started(event.session or "none", event.agent or "", "", task, now)])
+                    state.budgets_over = []
+                    transaction.remember(name, state.to_data(), now)
+        return over
+    except StoreError:
+        return used if event.kind == "session_start" else []
+
+
 def _look(event: Event, store: Store, rules: Rules, root: str, task: str, now: float) -> tuple[bool, list[str]]:
     """Bring what the session has spent up to date; whether it has spent something, and what a person is told."""
+    if event.kind == "session_start":
+        return False, []  # only behind it is it known what of the transcript another session has paid for
     lane = LaneMemory.recalled(store, lane_name(event.session or "none", event.subagent or ""))
     if not event.transcript or not has_grown(event, lane):
         return False, []
@@ -81,15 +114,15 @@ def _refused(event: Event, store: Store, rules: Rules, use: BudgetUse, now: floa
 def refusal(use: BudgetUse, now: float, verdict: str = "halt") -> Decision:
     """A budget that is used up, as a decision."""
     name, what = use.budget.name, use.what
-    more = "5" if what == "usd" else "1000000" if what == "tokens" else "10"
-    kind = "" if what == "usd" else f" --{what}"
     ends = f"; it begins anew in {show_duration(use.until - now // 1)}" if use.until < now + 1e9 else ""
-    run = f'a person can run: fusewire grant {more}{kind} --budget {name} --reason "..."'
+    run = f"a person can run: {raise_command(use)}"
     return Decision(
         verdict,  # type: ignore[arg-type]
         rule=f"{RULE}:{name}",
         reason=use.words(),
-        evidence=(f"It counts since {_moment(use.since)}{ends}",) if use.since else (),
+        evidence=(
+            f"It counts since {_moment(use.since)}{ends}" if use.since else "It counts from the first session on",
+        ),
         next=("stop here and report what is done; no call is allowed until a person raises the budget",),
         by_person=(run, f"a person can set the limit: {use.budget.setting(what)}"),
     )

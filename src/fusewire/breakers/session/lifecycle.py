@@ -44,7 +44,7 @@ def _count_start(unit: UnitOfWork) -> None:
     from fusewire.scopes.ledger import started
 
     open_ledger(unit.transaction)
-    if not unit.run:
+    if not unit.run and not unit.state.budgets_over:
         unit.transaction.spend([started(unit.session, unit.event.agent or "", unit.branch, unit.task, unit.now)])
 
 

@@ -274,6 +274,8 @@ class SessionMemory(StoredMemory):
         self.granted: float = 0
         #: budgets that it was told of
         self.budgets_told: list[str] = []
+        #: budgets of starts that were used up when it was started
+        self.budgets_over: list[str] = []
         #: the run that it is a part of, and what the sessions before it in that have cost
         self.task = ""
         self.run_usd = 0.0
