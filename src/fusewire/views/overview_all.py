@@ -26,9 +26,11 @@ from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.worktrees import project_key
 from fusewire.views.overview_folder import RANKS, OverviewFolder, OverviewRank, folder_overview, good_until
 from fusewire.views.panel import Panel, ProjectName, UnreadablePanel, panel
+from fusewire.views.providers import ProviderLimit, provider_limits
+from fusewire.views.spend import today_by_project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder
     from fusewire.util.fast_json import JsonObject
@@ -93,6 +95,7 @@ class PersonOverview:
     running: Annotated[Count, about("sessions")]
     today_usd: Usd
     orders: Annotated[list[OrderInForce], about("halts and pauses that hold")]
+    providers: Annotated[list[ProviderLimit], about("providers that refuse requests now")]
     projects: Annotated[
         list[OverviewProject], about("what needs an answer first, then what runs, what waits, what is quiet")
     ]
@@ -109,8 +112,10 @@ class Everything:
         self._own = [os.path.realpath(root) for root in roots]
         self._only_these = only_these
         self._folders: dict[str, _Folder] = {}
+        self._wanted: set[str] = set()
         self._register = _Register()
         self._orders: Orders | None = None
+        self._providers: list[ProviderLimit] = []
         self._lock = threading.Lock()
         self._overview: PersonOverview | None = None
         self._made_at = 0.0
@@ -131,14 +136,21 @@ class Everything:
             now = time.time()
             is_new = self._register.refresh(now) or self._overview is None
             wanted = dict.fromkeys((*self._own, *(() if self._only_these else self._register.roots)))
-            if wanted.keys() != self._folders.keys():
-                self._folders = {root: self._folders.get(root) or _Folder(root) for root in wanted}
+            if wanted.keys() != self._wanted:
+                self._wanted = {*wanted}
+                folders = {root: self._folders.get(root) or _Folder(root) for root in wanted}
+                # What worktrees share is kept in the main one, whether or not an agent was heard of there.
+                shared = dict.fromkeys(one.key for one in folders.values() if one.key not in folders)
+                self._folders = folders | {key: _Folder(key) for key in shared if os.path.isdir(key)}
             for folder in self._folders.values():
                 is_new |= folder.refresh(now)
             orders = read_orders()
             is_new |= self._orders is None or orders.to_json() != self._orders.to_json()
             is_new |= any(one.until <= now for one in self._orders.pauses) if self._orders else False
             self._orders = orders
+            providers = _providers(now)
+            is_new |= [one.id for one in providers] != [one.id for one in self._providers]
+            self._providers = providers
             if self._overview is None or is_new or not 0 <= now - self._made_at < _MINUTE:
                 self._overview, self._made_at = self._made(orders, now), now
             return self._overview
@@ -150,7 +162,8 @@ class Everything:
                 heard = show_time(self._register.roots.get(root))
                 made = folder_overview(root, folder.panel, self._register.sessions, heard, now)
                 by_project.setdefault(folder.key, []).append(made)
-        projects = _in_order([_project(key, folders) for key, folders in by_project.items()])
+        spent = today_by_project(now)
+        projects = _in_order([_project(key, folders, spent) for key, folders in by_project.items()])
         needs, running = sum(one.needs for one in projects), sum(one.running for one in projects)
         return PersonOverview(
             at=format_time(now),
@@ -158,6 +171,7 @@ class Everything:
             needs=needs,
             running=running,
             today_usd=round(sum(one.today_usd for one in projects), 4),
+            providers=self._providers,
             orders=[*map(_halt, orders.halts), *(_pause(one) for one in orders.pauses if one.at <= now < one.until)],
             projects=projects,
             gone=sorted(root for root, folder in self._folders.items() if folder.is_gone),
@@ -289,10 +303,18 @@ def _name(root: str) -> ProjectName:
     return ProjectName(os.path.basename(root) or root, root)
 
 
+def _providers(now: float) -> list[ProviderLimit]:
+    try:
+        return provider_limits(now)
+    except (StoreError, OSError):
+        return []  # the register says that the person's store cannot be read
+
+
 # -- from folders to everything ---------------------------------------------------------------------------
 
 
-def _project(key: str, folders: list[OverviewFolder]) -> OverviewProject:
+def _project(key: str, folders: list[OverviewFolder], spent: Mapping[str, float]) -> OverviewProject:
+    """`spent` is what the person's ledger has of today; of a project that it does not know its folders tell."""
     folders = sorted(folders, key=_place)
     return OverviewProject(
         name=os.path.basename(key).removesuffix(".git") or key,
@@ -304,7 +326,7 @@ def _project(key: str, folders: list[OverviewFolder]) -> OverviewProject:
         half_open=sum(one.headline.half_open for one in folders),
         halted=sum(need.kind == "session" for one in folders for need in one.needs),
         running=sum(one.running for one in folders),
-        today_usd=round(sum(one.today_usd for one in folders), 4),
+        today_usd=round(spent.get(key) or sum(one.today_usd for one in folders), 4),
         heard=max(filter(None, (one.heard for one in folders)), default=None),
     )
 

@@ -32,8 +32,8 @@ RANKS: tuple[OverviewRank, ...] = ("answer", "running", "waiting", "quiet")
 #: Seconds after which a question that nobody has answered is history: the work was given up.
 _QUESTION = 7 * 86400
 
-#: Sessions of a folder that are named, and characters of an id that tell one from another.
-_NAMED, _ID = 20, 8
+#: Sessions of a folder that are named.
+_NAMED = 20
 
 #: Seconds after which a folder in which something goes on is read again, though nothing was written; and any other.
 _SOON, _LATE = 60.0, 600.0
@@ -68,7 +68,7 @@ class OverviewSession:
     """A session that runs or is halted."""
 
     id: str
-    name: Annotated[str, about("its agent and the first words of its prompt")]
+    name: Annotated[str, about("its agent, the first words of its first prompt, and the beginning of its id")]
     state: SessionState
     since: Annotated[Time | None, about("when it began")]
     heard: Time | None
@@ -99,7 +99,7 @@ def folder_overview(
     root: str, panel: Panel | UnreadablePanel, facts: Mapping[str, JsonObject], heard: str | None, now: float
 ) -> OverviewFolder:
     """`facts` is what the person's register knows of sessions, and `heard` of the folder."""
-    needs = list(_needs(panel, facts, now))
+    needs = list(_needs(panel, now))
     lines = [one for one in panel.sessions if one.state == "running"]
     halted = list(panel.halted)
     running = panel.session_counts.running if panel.session_counts else 0
@@ -133,12 +133,6 @@ def good_until(panel: Panel | UnreadablePanel, now: float) -> float:
     return min([now + (_SOON if goes_on else _LATE), *(at for at in moments if at > now)])
 
 
-def session_title(name: str, facts: JsonObject) -> str:
-    """How a session is named where people read it."""
-    agent, prompt = facts.get("agent") or "session", facts.get("prompt")
-    return f"{agent}: {prompt}" if prompt else f"{agent} {name[:_ID]}"
-
-
 def show_age(moment: str | None, now: str) -> str:
     """How long ago, in its largest unit: `now`, `5m`, `3h`, `2d`."""
     if moment is None:
@@ -168,7 +162,7 @@ def _stop(circuit: CircuitCard, now: float) -> OverviewStop:
 def _session(line: SessionLine, facts: JsonObject) -> OverviewSession:
     return OverviewSession(
         id=line.id,
-        name=session_title(line.id, facts),
+        name=line.name,
         state=line.state,
         since=show_time(facts.get("since")),
         heard=line.heard,
@@ -180,7 +174,7 @@ def _session(line: SessionLine, facts: JsonObject) -> OverviewSession:
 # -- what a person must do --------------------------------------------------------------------------------
 
 
-def _needs(panel: Panel | UnreadablePanel, facts: Mapping[str, JsonObject], now: float) -> Iterator[OverviewNeed]:
+def _needs(panel: Panel | UnreadablePanel, now: float) -> Iterator[OverviewNeed]:
     """The most urgent first: a run that asks, sessions that are halted, circuits, a state that cannot be read."""
     if isinstance(panel, UnreadablePanel):
         step = "a person can run: fusewire doctor"
@@ -194,7 +188,7 @@ def _needs(panel: Panel | UnreadablePanel, facts: Mapping[str, JsonObject], now:
         step = "it goes on as soon as you write to it"
         if one.needs == "grant":
             step = f'a person can run: fusewire grant 5 --session {quoted(one.id)} --reason "..."'
-        yield OverviewNeed("session", one.id, session_title(one.id, facts.get(one.id, {})), f"halted: {why}", step)
+        yield OverviewNeed("session", one.id, one.name, f"halted: {why}", step)
     named = {one.id for one in panel.halted}
     for circuit in panel.circuits:
         if _waits_for_a_person(circuit) and circuit.session not in named:

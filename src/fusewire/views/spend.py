@@ -95,6 +95,18 @@ def today(root: str | None, now: float | None = None) -> SpendToday:
     return SpendToday(since, zone, project, everything, burn, is_known)
 
 
+def today_by_project(now: float) -> dict[str, float]:
+    """Dollars since midnight, by the folder that stands for a project; empty where the ledger cannot be read."""
+    try:
+        store = open_user_store(read_only=True)
+        try:
+            return {project: usd for project, usd, *_ in store.spent(("project",), since=day_start(now))}
+        finally:
+            store.close()
+    except (StoreError, OSError):
+        return {}
+
+
 def _usage(
     store: SqliteStore, now: float, where: Mapping[str, str], seconds: float = 3600.0
 ) -> list[tuple[float, float, int]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fusewire.views.overview_all import Everything, OrderInForce, OverviewProject, PersonOverview
     from fusewire.views.overview_folder import OverviewFolder, OverviewRank
+    from fusewire.views.providers import ProviderLimit
 
 STATES: dict[OverviewRank, str] = {
     "answer": "NEEDS YOU",
@@ -120,10 +121,17 @@ class OverviewLines:
 def _lines(overview: PersonOverview) -> dict[str, str]:
     lines = {"": f"{overview.headline}, ${overview.today_usd:.2f} today"}
     lines |= {f"{one.kind}/{one.scope}/{one.key}/{one.at}": order_line(one) for one in overview.orders}
+    lines |= {one.id: provider_line(one) for one in overview.providers}
     rows = [row for row in overview_rows(overview) if row.rank != "quiet"]
     lines |= {row.id: f"{STATES[row.rank]} {shown(row.name)}: {shown(row.text)}" for row in rows}
     rest = left_out(overview) if overview.projects or overview.gone else NOBODY
     return lines | {"\0rest": rest} if rest else lines
+
+
+def provider_line(limit: ProviderLimit) -> str:
+    """A provider that refuses requests, without the time left."""
+    until = f", until {to_second(limit.resets_at)}" if limit.resets_at else ""
+    return f"REFUSED {shown(limit.id)}: {shown(limit.kind)}{until}, met by {shown(limit.agent)}"
 
 
 def left_out(overview: PersonOverview) -> str:
