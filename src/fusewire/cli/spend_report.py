@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusewire.cli.common import print_json
-from fusewire.cli.streams import hand_over, tell, warn
+from fusewire.cli.streams import hand_over, progress, tell, warn
 from fusewire.config.prices import load_prices
 from fusewire.replay.files import transcripts as transcripts_below
 from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import show_time
 from fusewire.util.tables import columns
+from fusewire.util.text import in_line
 from fusewire.util.worktrees import project_key
 from fusewire.views.spend import Spent, budget_json, outlook, today, zone_of
 from fusewire.views.spend_report import SpendReport, TranscriptRows, from_ledger, label_sessions, report, stretch_of
@@ -75,13 +75,11 @@ def show_report(
 
 def _counted(paths: tuple[str, ...]) -> Iterator[str]:
     """The transcripts that are meant; on a terminal it is shown how many were read."""
-    shows = sys.stderr.isatty()
     for number, path in enumerate(transcripts_below(paths), 1):
-        if shows and number % 10 == 0:
-            click.echo(f"\r{number} transcripts", nl=False, err=True)
+        if number % 10 == 0:
+            progress(f"{number} transcripts")
         yield path
-    if shows:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    progress("")
 
 
 def _table(shown: SpendReport, where: str, now: float, breaker: Breaker) -> None:
@@ -124,6 +122,7 @@ def _csv(shown: SpendReport) -> None:
 
 def _plain(text: str) -> str:
     """A spreadsheet takes what begins with one of these for a formula."""
+    text = in_line(text)
     return f"'{text}" if text[:1] in "=+-@" else text
 
 

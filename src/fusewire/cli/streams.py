@@ -34,6 +34,12 @@ def hand_over(data: str | bytes, *, nl: bool = True, color: bool | None = None) 
     click.echo(data, nl=nl, color=color)
 
 
+def progress(text: str) -> None:
+    """Show on a terminal how far something has come, in the place of what was shown before; nothing elsewhere."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{in_line(text)}", nl=False, err=True)
+
+
 def say(*lines: str) -> None:
     """Print lines on standard error; a terminal that is gone must not end a run."""
     try:
