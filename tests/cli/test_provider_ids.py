@@ -27,7 +27,7 @@ def limited(**fields: Any) -> None:
 
 def test_looking_where_nothing_was_refused_says_so_and_makes_no_circuit(project: Project) -> None:
     assert project.json("status")["providers"] == []
-    assert "PROVIDERS" not in project.run("status").stdout
+    assert "PROVIDERS" not in project.run("status", "--all").stdout
     assert provider_limits(time.time()) == []
     assert not Path(database_path()).exists()
     assert project.json("check", CIRCUIT)["decision"] == "ALLOWED"
@@ -48,7 +48,7 @@ def test_a_person_sees_it_in_every_project(project: Project) -> None:
     }
     assert HOUR - 60 < one["retry_after"] <= HOUR + 2
     assert one["resets_at"] > one["since"]
-    shown = project.run("status").stdout
+    shown = project.run("status", "--all").stdout
     assert f"PROVIDERS\n  OPEN {CIRCUIT}: the provider's limit is reached (five_hour) since " in shown
     assert "OPEN" in project.run("status", CIRCUIT).stdout
     assert "CLOSED -> OPEN (tripped)" in project.run("history", CIRCUIT).stdout
@@ -63,7 +63,7 @@ def test_check_looks_and_takes_no_probe(project: Project) -> None:
     for _ in range(2):
         assert project.json("check", CIRCUIT)["lease"] is None
     assert Providers().ask(CIRCUIT, "a").lease == "a"
-    assert "a probe is under way" in project.run("status").stdout
+    assert "a probe is under way" in project.run("status", "--all").stdout
 
 
 def test_a_reset_needs_a_reason_and_lets_one_probe_decide(project: Project) -> None:
@@ -114,7 +114,7 @@ def test_an_account_is_part_of_the_id(project: Project) -> None:
 def test_a_persons_store_that_cannot_be_read_does_not_hide_the_project(project: Project) -> None:
     Path(database_path()).parent.mkdir(parents=True)
     Path(database_path()).write_bytes(b"damaged" * 1000)
-    done = project.run("status")
+    done = project.run("status", "--all")
     assert (done.returncode, "what is known of the providers cannot be read" in done.stderr) == (0, True)
     assert "Traceback" not in done.stderr
 

@@ -562,7 +562,7 @@ def test_a_target_that_fails_is_shown_and_left_alone(project: Project, target: W
     line = "notifications to hook fail: Failed to send JSON POST notification: "
     printed = [project.run(*words) for words in (("notify",), ("status",), ("doctor",), ("notify", "test"))]
     assert [result.returncode for result in printed] == [0, 0, 1, 1]
-    assert all(f"Warning: {line}" in result.stderr for result in printed)
+    assert all(f"Warning: {line}" in result.stderr for result in printed if result is not printed[2])
     assert "project: notifications to hook fail" in printed[2].stdout
     assert "    do: fusewire notify test hook\n" in printed[2].stdout
     target.status = 200

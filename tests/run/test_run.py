@@ -483,6 +483,10 @@ def test_the_environment_says_where_the_loop_stands(bare: Stage) -> None:
         environment.pop("SUPERVISOR", None)  # where there is a sandbox
         assert environment.pop("PROJECT") == str(bare.root.resolve())
         assert environment.pop("DEPTH") == "1"
+    runs = [environment.pop("RUN", "") for environment in seen]
+    assert all(one.startswith("run-") for one in runs)
+    assert runs == [runs[0], runs[1], runs[1], runs[0]], "all that a run starts has its name"
+    assert runs[0] != runs[1]
     first, third, probe, until = seen
     assert first == {"AGENT": "loop", "ITERATION": "1", "STATE": "CLOSED", "ADVICE": "", "CALLS_LEFT": "99"}
     assert third.pop("ADVICE").startswith("Warning: 2 of 3 on loop/no_progress.")
@@ -1037,7 +1041,7 @@ def test_status_shows_the_loop(bare: Stage) -> None:
     assert (loop["state"], loop["risk"]) == ("OPEN", "HIGH")
     text = bare.call("status", "loop").stdout
     assert all(name in text for name, _ in METRICS)
-    assert "stagnation risk HIGH" in bare.call("status").stdout
+    assert "stagnation risk HIGH" in bare.call("status", "--all").stdout
 
 
 def test_the_status_log_has_the_form_of_the_seed(bare: Stage) -> None:

@@ -22,6 +22,8 @@ from fusewire.guard.sandbox.support import Support, support
 from fusewire.util.durations import counted
 from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
+from fusewire.util.text import in_line
+from fusewire.views.orders import orders_view
 from fusewire.views.warnings import ACKNOWLEDGED, alerts, notices, warnings
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     tell(*columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in here) if here else ())
     if absent := [one.client.name for one in checkups if one not in here]:
         tell(f"{'not here':<11}  {', '.join(absent)} (not on the PATH)")
+    tell(*(f"{'orders':<11}  {in_line(text)}" for text in orders_view(root).lines))
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     warnings_told()
     for finding in findings:

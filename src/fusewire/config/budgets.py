@@ -62,7 +62,7 @@ def _problems(words: Mapping[str, Any], source: str, section: str) -> Iterator[C
         elif key == "warn" and not (type(value) in (int, float) and 0 < value <= 1):
             yield ConfigError(source, f"{section} warn", value, "a share of the limit, above 0 and up to 1")
         elif key == "agent" and not (isinstance(value, str) and 0 < len(value) <= _LONGEST):
-            yield ConfigError(source, f"{section} agent", value, "the name of an agent, such as claude or codex")
+            yield ConfigError(source, f"{section} agent", value, "the name of an agent, such as claude")
     if not any(key in words for key in COUNTED):
         yield ConfigError(source, section, dict(words), f"at least one of {', '.join(COUNTED)}")
     if "per" not in words:

@@ -89,11 +89,15 @@ class Context:
         return self._home
 
     @property
-    def task(self) -> str:
-        """The run of `fusewire run` that the agent is a part of, else the slice that it works on."""
-        run = self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
-        if run or not self.is_scoped:
-            return run
+    def run(self) -> str:
+        """The run of `fusewire run` that the agent is a part of."""
+        run: str = self.environment.get("FUSEWIRE_RUN", "")[:_LONGEST_TASK]
+        return run
+
+    def find_task(self) -> str:
+        """That run, else the slice that the agent works on."""
+        if self.run or not self.is_scoped:
+            return self.run
         from fusewire.breakers.attempt.scope.active import slice_of
 
         return slice_of(self.home, self.event.session)

@@ -116,7 +116,8 @@ def budgets(event: Event, context: Context) -> Decision | None:
     from fusewire.breakers.session.budgeted import answer
     from fusewire.util.worktrees import branch_of
 
-    return answer(event, context.store, context.rules, context.root, branch_of(context.root), context.task, time())
+    branch, task = branch_of(context.root), context.find_task()
+    return answer(event, context.store, context.rules, context.root, branch, task, time())
 
 
 def nesting(event: Event, context: Context) -> Decision | None:
@@ -297,7 +298,7 @@ def session(event: Event, context: Context) -> Decision | None:
         root=context.root,
         is_attended=context.is_attended,
         asks=context.asks,
-        task=context.task,
+        task=context.run or context.find_task,
     )
     try:
         decision = breakers.handle(

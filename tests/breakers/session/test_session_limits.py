@@ -12,6 +12,7 @@ import pytest
 
 from fusewire.core.events import mark
 from tests.breakers.session.test_session_seed import incidents
+from tests.helpers.decisions import without_code
 from tests.helpers.paying import OPUS, Paying, paying
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Said, Session, move_clock
@@ -948,7 +949,7 @@ def test_silent_below_80_percent_told_once_from_there_on_and_stopped_at_the_limi
             f"HALTED tool.spend: {LIMIT} $5.00 spent in this session at list price (limit $5.00).\n"
         )
         assert said.json["hookSpecificOutput"]["permissionDecision"] == "deny"
-        assert said.json["stopReason"] == said.reason
+        assert without_code(said.json["stopReason"]) == said.reason
     assert {(one["type"], one["breaker"]) for one in incidents(project)} == {("resource_limit", "spend")}
     assert incidents(project)[0]["reason"] == "$5.00 spent in this session at list price (limit $5.00)"
 

@@ -78,7 +78,7 @@ class ToolCallBreakers:
         *,
         is_attended: bool = False,
         asks: bool = False,
-        task: str = "",
+        task: str | Callable[[], str] = "",
     ) -> None:
         self.task = task
         self.store, self.rules, self.clock, self.root = store, rules, clock, root

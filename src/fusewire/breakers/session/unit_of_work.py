@@ -14,6 +14,7 @@ from fusewire.stores.rows import Doing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fusewire.config.rules import Rules
@@ -49,13 +50,12 @@ class UnitOfWork:
         is_attended: bool = False,
         asks: bool = False,
         root: str | None = None,
-        task: str = "",
+        task: str | Callable[[], str] = "",
     ) -> None:
         #: whether a person can answer, and whether one can be asked before this call
         self.is_attended, self.asks = is_attended, asks
         self.root = root
-        #: the run that the session is a part of, else the slice that it works on
-        self.task = task
+        self._task = task
         #: whether there is something new for the person's ledger
         self.has_spent = False
         self.transaction = transaction
@@ -137,9 +137,17 @@ class UnitOfWork:
         lane.refused_at = None
 
     @property
+    def task(self) -> str:
+        """The run that the session is a part of, else the slice that it works on, which is looked up when spend is
+        booked: most events book none."""
+        if not isinstance(self._task, str):
+            self._task = self._task()
+        return self._task
+
+    @property
     def run(self) -> str:
         """The run that the session is a part of."""
-        return self.task if self.task.startswith("run-") else ""
+        return self._task if isinstance(self._task, str) and self._task.startswith("run-") else ""
 
     @property
     def branch(self) -> str:
