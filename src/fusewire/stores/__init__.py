@@ -2,7 +2,7 @@
 
 What an implementation must give is `Store` and `Transaction` below, and it proves it with the conformance
 suite (`tests/stores/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to
-write from before its first read until it commits, and then either all of it is there or nothing.
+write what it reads, from before its first read of it until it commits, and then either all of it is there or nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from typing import Protocol
 
@@ -72,7 +72,11 @@ if TYPE_CHECKING:
         #: no lock is held any more
         after_news: Callable[[], None] | None
 
-        def transact(self) -> AbstractContextManager[Transaction]: ...
+        def transact(self, circuits: Iterable[str] = ()) -> AbstractContextManager[Transaction]:
+            """A unit of work. A store that locks each circuit by itself locks these at the beginning."""
+
+        def clock(self) -> float:
+            """The time of its rows: this machine's, or one that all machines share."""
 
         def circuits(self) -> list[CircuitRow]: ...
 
@@ -140,9 +144,9 @@ def open_store(
     patience: float = 2.0,
     read_only: bool = False,
 ) -> Store:
-    """The store behind `sqlite:PATH` or `memory:`. `check` raises ValueError for what is no circuit's state.
+    """The store behind `sqlite:PATH`, `memory:` or `postgresql://...`.
 
-    One that is `read_only` neither writes nor mends: what is damaged is said as a StoreError.
+    `check` raises ValueError for what is no circuit's state. One that is `read_only` neither writes nor mends: what is damaged is said as a StoreError.
     """
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon and rest:
@@ -158,4 +162,12 @@ def open_store(
         from fusewire.stores.memory import MemoryStore
 
         return MemoryStore()
-    raise StoreError(f"no store for {url!r}; allowed: sqlite:PATH, memory:")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from importlib import import_module  # by name: a hook never gets here, and it needs what is installed
+
+        store: Store = import_module("fusewire.stores.postgresql").PostgresStore(
+            url, patience=patience, read_only=read_only
+        )
+        return store
+    named = repr(url) if "@" not in url and "password" not in url else f"this URL ({scheme}:...)"
+    raise StoreError(f"no store for {named}; allowed: sqlite:PATH, memory:, postgresql://HOST/DATABASE")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from fusewire.core.events import plain
@@ -54,6 +55,8 @@ class MemoryStore:
     _written: Callable[[JsonObject], Any] = staticmethod(dumps_in_order)
     _read: Callable[[Any], JsonObject] = staticmethod(loads)
 
+    clock = staticmethod(time.time)
+
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._circuits: dict[str, _Circuit] = {}
@@ -69,7 +72,7 @@ class MemoryStore:
         self.after_news: Callable[[], None] | None = None
 
     @contextmanager
-    def transact(self) -> Iterator[MemoryTransaction]:
+    def transact(self, circuits: Iterable[str] = ()) -> Iterator[MemoryTransaction]:
         with self._lock:
             transaction = MemoryTransaction(self)
             try:

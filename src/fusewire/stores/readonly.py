@@ -8,6 +8,8 @@ from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fusewire.stores.sqlite_transaction import SqliteTransaction
 
 
@@ -16,7 +18,7 @@ class ReadOnlySqlite(SqliteStore):
 
     MODE = "ro"
 
-    def transact(self) -> SqliteTransaction:
+    def transact(self, circuits: Iterable[str] = ()) -> SqliteTransaction:
         raise StoreError(f"the state database was opened for reading only: {self.path}")
 
     def _recover(self, problem: str) -> None:
