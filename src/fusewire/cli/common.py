@@ -44,12 +44,21 @@ def project_command(command: Command) -> Command:
     return common_options(with_breaker(command))
 
 
+def circuit_command(command: Command) -> Command:
+    """The same with `--store`, where circuits are asked and told."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        help="Another store than the project's, such as postgresql://HOST/DATABASE (see docs/fleet.md).",
+    )(project_command(command))
+
+
 def with_breaker(command: Command) -> Command:
     """Open the project's breaker for a command; print a refusal and what is wrong with configuration or state."""
 
     @functools.wraps(command)
-    def wrapped(project: str | None, **options: Any) -> Any:
-        with Breaker.open(project=project_root(project)) as breaker:
+    def wrapped(project: str | None, store: str | None = None, **options: Any) -> Any:
+        with Breaker.open(store, project=project_root(project)) as breaker:
             try:
                 return command(breaker, **options)
             except Blocked as blocked:
@@ -83,7 +92,7 @@ def archiving_retired(command: Command) -> Command:
         from fusewire.breakers.constraint.lifecycle import archive_retired
 
         try:
-            for name in archive_retired(breaker):
+            for name in archive_retired(breaker) if breaker.is_own else ():
                 tell(f"Archived the circuit of {name}: its constraint is retired.", err=True)
         except (StoreError, OSError) as error:
             warn(f"a retired constraint could not be archived: {error}")
