@@ -58,7 +58,8 @@ class Address:
             self._given = {key: str(value) for key, value in conninfo_to_dict(bare).items() if value is not None}
         except psycopg.Error:
             raise StoreError(_UNREADABLE) from None  # the message may have a part of the password in it
-        if any("@" in self._given.get(key, "") for key in ("host", "port", "dbname")):
+        port = self._given.get("port", "").replace(",", "")
+        if any("@" in self._given.get(key, "") for key in ("host", "dbname")) or (port and not port.isdecimal()):
             raise StoreError(_UNREADABLE)
         self.schema = schemas[-1] if schemas else SCHEMA
         if not re.fullmatch(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", self.schema):
