@@ -46,11 +46,8 @@ def project_command(command: Command) -> Command:
 
 def circuit_command(command: Command) -> Command:
     """The same with `--store`, where circuits are asked and told."""
-    return click.option(
-        "--store",
-        metavar="URL",
-        help="Another store than the project's, such as postgresql://HOST/DATABASE (see docs/fleet.md).",
-    )(project_command(command))
+    store = click.option("--store", metavar="URL", help="Another store than the project's: postgresql://HOST/DATABASE.")
+    return store(project_command(command))
 
 
 def with_breaker(command: Command) -> Command:

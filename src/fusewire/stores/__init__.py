@@ -146,7 +146,8 @@ def open_store(
 ) -> Store:
     """The store behind `sqlite:PATH`, `memory:` or `postgresql://...`.
 
-    `check` raises ValueError for what is no circuit's state. One that is `read_only` neither writes nor mends: what is damaged is said as a StoreError.
+    `check` raises ValueError for what is no circuit's state. One that is `read_only` neither writes nor mends: what is
+    damaged is said as a StoreError.
     """
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon and rest:
