@@ -7,7 +7,7 @@ write what it reads, from before its first read of it until it commits, and then
 
 from __future__ import annotations
 
-from fusewire.util.errors import StoreError
+from fusewire.util.errors import StoreError, in_a_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,9 +166,12 @@ def open_store(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         from importlib import import_module  # by name: a hook never gets here, and it needs what is installed
 
-        store: Store = import_module("fusewire.stores.postgresql").PostgresStore(
-            url, patience=patience, read_only=read_only
-        )
+        try:
+            module = import_module("fusewire.stores.postgresql")
+        except ImportError as error:  # psycopg, or the libpq that it needs
+            needed = "pip install 'fusewire[postgresql]'"
+            raise StoreError(f"a store on PostgreSQL needs psycopg ({in_a_line(error)}): {needed}") from error
+        store: Store = module.PostgresStore(url, patience=patience, read_only=read_only)
         return store
     named = repr(url) if "@" not in url and "password" not in url else f"this URL ({scheme}:...)"
     raise StoreError(f"no store for {named}; allowed: sqlite:PATH, memory:, postgresql://HOST/DATABASE")

@@ -63,7 +63,7 @@ class PostgresStore:
             raise StoreError(f"the state database was opened for reading only: {self._address.shown}")
         return PostgresTransaction(self, circuits)
 
-    def begin(self) -> Connection:
+    def begin(self, *, again: bool = True) -> Connection:
         """The connection, with a transaction that has begun."""
         connection = self._connected()
         if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -72,15 +72,14 @@ class PostgresStore:
             if not self._is_current:
                 self._migrate(connection)
             connection.execute(sql.BEGIN)
-        except psycopg.Error as error:
-            if not connection.closed:
-                self._drop()
+        except BaseException as error:
+            was_lost = connection.closed  # while nobody used it
+            self._drop()
+            if isinstance(error, psycopg.Error):
+                if again and was_lost:
+                    return self.begin(again=False)
                 raise self.meaning(error) from error
-            connection = self._connected()  # it was lost while nobody used it
-            try:
-                connection.execute(sql.BEGIN)
-            except psycopg.Error as again:
-                raise self.meaning(again) from again
+            raise
         self.time_of_unit = None
         return connection
 
@@ -134,20 +133,16 @@ class PostgresStore:
         if self._format(connection) == sql.LATEST:
             return
         schema = self._address.schema
-        try:
-            connection.execute(sql.BEGIN)
-            connection.execute(sql.LOCK.encode(), (self.namespace, [SHAPE]))
-            if not _row(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (schema,))[0]:
-                connection.execute(f"CREATE SCHEMA {schema}".encode())
-            connection.execute(sql.MAKE_MIGRATIONS)
-            for number in range(self._format(connection), sql.LATEST):
-                name, statements = sql.MIGRATIONS[number]
-                connection.execute(statements.encode())
-                connection.execute(sql.ADD_MIGRATION, (number + 1, name))
-            connection.execute("COMMIT")
-        except BaseException:
-            self._drop()
-            raise
+        connection.execute(sql.BEGIN)
+        connection.execute(sql.LOCK.encode(), (self.namespace, [SHAPE]))
+        if not _row(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (schema,))[0]:
+            connection.execute(f"CREATE SCHEMA {schema}".encode())
+        connection.execute(sql.MAKE_MIGRATIONS)
+        for number in range(self._format(connection), sql.LATEST):
+            name, statements = sql.MIGRATIONS[number]
+            connection.execute(statements.encode())
+            connection.execute(sql.ADD_MIGRATION, (number + 1, name))
+        connection.execute("COMMIT")
         self._is_current = True
 
     def _drop(self) -> None:
@@ -155,24 +150,20 @@ class PostgresStore:
             self._connection.close()
         self._connection = None
 
-    def _read(self, query: str, values: tuple[Any, ...] = (), *, of_tables: bool = True) -> list[Any]:
+    def _read(
+        self, query: str, values: tuple[Any, ...] = (), *, of_tables: bool = True, again: bool = True
+    ) -> list[Any]:
         with self.lock:
             connection = self._connected()
             is_inside = connection.info.transaction_status != TransactionStatus.IDLE
             try:
-                return self._read_with(connection, query, values, of_tables)
+                if of_tables and not self._is_current and not self._format(connection):
+                    return []
+                return connection.execute(query.encode(), values).fetchall()
             except psycopg.Error as error:
-                if is_inside or not connection.closed:
+                if is_inside or not again or not connection.closed:
                     raise self._address.failure(error, "cannot be read") from error
-            try:  # it was lost while nobody used it
-                return self._read_with(self._connected(), query, values, of_tables)
-            except psycopg.Error as error:
-                raise self._address.failure(error, "cannot be read") from error
-
-    def _read_with(self, connection: Connection, query: str, values: tuple[Any, ...], of_tables: bool) -> list[Any]:
-        if of_tables and not self._is_current and not self._format(connection):
-            return []
-        return connection.execute(query.encode(), values).fetchall()
+            return self._read(query, values, of_tables=of_tables, again=False)  # it was lost while nobody used it
 
     # -- reading ------------------------------------------------------------------------------------
 

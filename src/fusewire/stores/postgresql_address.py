@@ -10,17 +10,11 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from fusewire.util.errors import StoreError
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.string import StrDumper, TextLoader
 
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-    from psycopg.types.string import StrDumper, TextLoader
-except ImportError as missing:
-    raise StoreError(
-        f"a store on PostgreSQL needs psycopg, which cannot be used here ({missing});"
-        " install it with: pip install 'fusewire[postgresql]'".replace("\n", " ")
-    ) from missing
+from fusewire.util.errors import StoreError
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]

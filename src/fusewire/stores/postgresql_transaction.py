@@ -80,17 +80,20 @@ class PostgresTransaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        is_whole = False
         try:
+            if isinstance(error, psycopg.Error):
+                raise error
             if kind is None:
                 self._flush()
+                is_whole = True
         except psycopg.Error as failure:
-            error = failure
-        try:
-            self._store.end(self._connection, commit=error is None)
-            if isinstance(error, psycopg.Error):
-                raise self._store.meaning(error) from error
+            raise self._store.meaning(failure) from failure
         finally:
-            self._store.lock.release()
+            try:
+                self._store.end(self._connection, commit=is_whole)
+            finally:
+                self._store.lock.release()
         if kind is None and self._news and self._store.after_news is not None:
             self._store.after_news()
 
