@@ -421,6 +421,7 @@ def test_what_keeps_the_command_line_out_is_one_line_without_the_password(
         f"postgresql://u:{PASSWORD}/x@h/db": "one that PostgreSQL understands",
         f"postgresql://u:{PASSWORD}@h:port/db": "one that PostgreSQL understands",
         f"postgresq://u:{PASSWORD}@h/db": "no store for this URL",
+        "": "no store for ''",  # a variable that is not set must not mean the project's own
         f"{postgres.loopback()}&sslmode=maybe": "sslmode",
         f"postgresql://u:{PASSWORD}@h/db?fusewire_schema=A-b": "fusewire_schema='A-b' is refused",
     }

@@ -88,13 +88,17 @@ class Breaker:
             own = f"sqlite:{os.path.join(root, DATABASE)}"
             backup = above().backup(root, rules, clock or time.time)
             store = open_store(
-                url or own, backup=backup, check=CircuitState.from_data, patience=patience, read_only=read_only
+                own if url is None else url,
+                backup=backup,
+                check=CircuitState.from_data,
+                patience=patience,
+                read_only=read_only,
             )
             if rules.notify and url in (None, own):  # the delivery process reads the project's own store
                 store.after_news = lambda: above().start_delivery(root)
             return store
 
-        store, main = opened(root, url), None if url else shared_root(root)
+        store, main = opened(root, url), shared_root(root) if url is None else None
         if main is not None:
             store = ScopedStore(store, lambda: opened(main), is_shared)
         breaker = cls(store, rules, clock or store.clock, root)
