@@ -19,13 +19,14 @@ from fusewire.core.events import plain
 from fusewire.stores import postgresql_schema as sql
 from fusewire.stores.postgresql_address import Address
 from fusewire.stores.postgresql_transaction import SHAPE, PostgresTransaction
-from fusewire.stores.rows import AuditRow, CircuitRow, Doing, LogRow
-from fusewire.stores.sqlite import ATTEMPTS, circuit_row
+from fusewire.stores.rows import EVERYTHING, FAR, AuditRow, CircuitRow, DecisionRow, Doing, LogRow, SpendRow
+from fusewire.stores.spent import row_of, sums_query
+from fusewire.stores.sqlite import ATTEMPTS, circuit_row, decision_of
 from fusewire.stores.sqlite_transaction import audit_query, beginning, memory_in
 from fusewire.util.errors import StoreError, StoreRetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fusewire.stores.postgresql_address import Connection
     from fusewire.util.fast_json import JsonObject
@@ -211,6 +212,22 @@ class PostgresStore:
 
     def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
         return [(number, Doing(*row)) for number, *row in self._read(sql.ANSWERS_AFTER, (after,))]
+
+    def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
+        return [decision_of(row) for row in self._read(sql.DECISIONS_AFTER, (after,))]
+
+    def last_decision(self) -> int:
+        rows = self._read(sql.LAST_DECISION)
+        return (rows[0][0] or 0) if rows else 0
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        query, values = sums_query(by, since, until, where)
+        return self._read(sql.shared(query), values)
+
+    def spent_after(self, version: int) -> list[SpendRow]:
+        return [row_of(row) for row in self._read(sql.SPENT_AFTER, (version,))]
 
     def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
         return [(number, at, text) for number, at, text in self._read(sql.NOTICES_AFTER, (after,))]

@@ -5,12 +5,13 @@ store; the locks are the server's (`pg_advisory_xact_lock`), so that they end wi
 named at the beginning are locked in one order. Should two units still wait for each other, the server ends one, and
 the engine does it again (`StoreRetry`).
 
-What gets a number that others follow (the audit trail, notices, answers to agents) is written last, under one lock
-of the store's: otherwise a row could appear behind a number that somebody has already passed.
+What gets a number that others follow (the audit trail, notices, answers to agents, what was spent) is written last,
+under one lock of the store's: otherwise a row could appear behind a number that somebody has already passed.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -22,7 +23,10 @@ from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
     CIRCUITS,
+    DECISIONS,
     DOINGS,
+    EVERYTHING,
+    FAR,
     KEPT_ROWS,
     LOG_ROWS,
     NOTICES,
@@ -30,15 +34,18 @@ from fusewire.stores.rows import (
     SESSION_KEPT,
     TRIM_EVERY,
     AuditRow,
+    DecisionRow,
     Doing,
     LogRow,
+    SpendRow,
 )
+from fusewire.stores.spent import sums_query, values_of
 from fusewire.stores.sqlite_transaction import audit_query, audit_values, beginning, is_object, log_values, memory_in
 from fusewire.util.errors import StoreError
 from fusewire.util.fast_json import dumps, dumps_in_order, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from fusewire.stores.postgresql import PostgresStore
@@ -59,6 +66,9 @@ class PostgresTransaction:
         self._audit: list[AuditRow] = []
         self._notices: list[tuple[float, str]] = []
         self._doings: list[Doing] = []
+        #: by their codes
+        self._decisions: dict[str, tuple[Any, ...]] = {}
+        self._spent: list[SpendRow] = []
         self._news = False
 
     def __enter__(self) -> PostgresTransaction:
@@ -192,6 +202,16 @@ class PostgresTransaction:
         self._doings.append(doing)
         self._news = self._news or doing.kind in ANSWERS
 
+    def decided(self, row: DecisionRow) -> str:
+        """The code is locked by its name, so that nobody else gives it away before the commit."""
+        code = next(code for code in (row.coded(attempt).code for attempt in count()) if self._is_free(code))
+        self._decisions[code] = (code, row.at, row.session, row.kind, row.rule, dumps(row.data))
+        return code
+
+    def _is_free(self, code: str) -> bool:
+        held = self._hold("decision", code)
+        return code not in self._decisions and self._run(sql.HAS_CODE, (held,)).fetchone() is None
+
     def notice(self, text: str, now: float) -> None:
         self._notices.append((now, plain(text)))
         self._news = True
@@ -206,8 +226,24 @@ class PostgresTransaction:
         self._flush()
         return [AuditRow(*row) for row in self._run(sql.AUDIT_OF, audit_query(circuit, since))]
 
+    def spend(self, rows: Sequence[SpendRow]) -> None:
+        self._spent += rows
+
+    def forget_spend(self, before: int, version: int) -> None:
+        self._flush()
+        self._run(sql.LOCK, (self._store.namespace, [TRAIL]))
+        self._run(sql.FORGET_SPEND, (before, version))
+
+    def spent(
+        self, by: Sequence[str] = (), since: float = 0.0, until: float = FAR, where: Mapping[str, str] = EVERYTHING
+    ) -> list[tuple[Any, ...]]:
+        query, values = sums_query(by, since, until, where)
+        self._flush()
+        return self._run(sql.shared(query), values).fetchall()
+
     def _flush(self) -> None:
-        if self._audit or self._notices or any(doing.kind in ANSWERS for doing in self._doings):
+        followed = self._audit or self._notices or self._decisions or self._spent
+        if followed or any(doing.kind in ANSWERS for doing in self._doings):
             self._run(sql.LOCK, (self._store.namespace, [TRAIL]))
         for row in self._audit:
             self._add("audit", AUDIT_ROWS, sql.ADD_AUDIT, audit_values(row))
@@ -215,7 +251,11 @@ class PostgresTransaction:
             self._add("notices", NOTICES, sql.ADD_NOTICE, notice, every=1)
         for doing in self._doings:
             self._add("doings", DOINGS, sql.ADD_DOING, tuple(getattr(doing, name) for name in doing.fields))
-        self._audit, self._notices, self._doings = [], [], []
+        for decision in self._decisions.values():
+            self._add("decisions", DECISIONS, sql.ADD_DECISION, decision)
+        for spent in self._spent:
+            self._run(sql.SPEND, values_of(spent)[:-1])
+        self._audit, self._notices, self._doings, self._decisions, self._spent = [], [], [], {}, []
 
     def _add(self, table: str, limit: int, query: str, values: tuple[Any, ...], *, every: int = TRIM_EVERY) -> None:
         (number,) = self._one(query, values)

@@ -451,7 +451,7 @@ class SqliteStore:
         return [(number, Doing(*row)) for number, *row in self._read(_ANSWERS, (after,))]
 
     def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
-        return [_decision(row) for row in self._read(_DECISIONS, (after,))]
+        return [decision_of(row) for row in self._read(_DECISIONS, (after,))]
 
     def last_decision(self) -> int:
         rows = self._read("SELECT max(seq) FROM decisions")
@@ -524,7 +524,8 @@ def circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
 
 
-def _decision(row: tuple[Any, ...]) -> tuple[int, DecisionRow]:
+def decision_of(row: tuple[Any, ...]) -> tuple[int, DecisionRow]:
+    """From what is stored: its number, time, session, kind, rule, data as text, code."""
     number, at, session, kind, rule, text, code = row
     try:
         data = loads(text) if isinstance(text, str) else None
