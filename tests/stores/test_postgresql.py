@@ -21,6 +21,7 @@ from fusewire.engine.engine import BreakerTransaction
 from fusewire.stores import open_store
 from fusewire.stores.postgresql_schema import LATEST, MIGRATIONS
 from fusewire.stores.postgresql_transaction import _slot
+from fusewire.stores.rows import DecisionRow, SpendRow
 from tests.helpers import ROOT
 from tests.helpers.postgres import PASSWORD, PostgresServer
 from tests.helpers.project import Project
@@ -96,6 +97,59 @@ def test_whoever_follows_the_trail_misses_no_row(url: str) -> None:
     writers.communicate()
     follower.close()
     assert sorted(seen) == sorted(f"{writer}-{one}" for writer in range(8) for one in range(40))
+
+
+def test_who_follows_answers_and_spend_sees_a_unit_that_began_first_and_ended_last(url: str) -> None:
+    """Numbers are given at the end of a unit: what is committed later is behind what somebody has already seen."""
+    slow, quick = open_store(url), open_store(url)
+    with slow.transact() as first:
+        first.decided(DecisionRow(1.0, "slow", "told", "r", {}))
+        first.spend([_spend("slow"), _spend("both")])
+        with quick.transact() as second:
+            second.decided(DecisionRow(1.0, "quick", "told", "r", {}))
+            second.spend([_spend("quick"), _spend("both")])
+        answered, counted = quick.last_decision(), quick.spent_after(0)[-1].version
+    assert [row.session for _, row in quick.decisions(answered)] == ["slow"]
+    assert [(row.session, row.usd) for row in quick.spent_after(counted)] == [("slow", 1.0), ("both", 2.0)]
+    slow.close()
+    quick.close()
+
+
+def test_a_unit_reads_what_it_has_spent_and_forgets_all_but_the_newest_number(url: str) -> None:
+    store = open_store(url)
+    with store.transact() as unit:
+        unit.spend([_spend("a"), _spend("b")])
+        assert unit.spent(("session",)) == store.spent(("session",)) == [(one, 1.0, *[1] * 8) for one in "ab"]
+        unit.forget_spend(1000, 2)
+    assert [(row.session, row.version) for row in store.spent_after(0)] == [("b", 2)]
+    store.close()
+
+
+def test_the_same_answer_in_two_units_at_once_has_two_codes(url: str) -> None:
+    """The second waits for the first, and takes another one."""
+    row, codes = DecisionRow(1.0, "s", "told", "r", {}), []
+    waiting = open_store(url, patience=5)
+
+    def answer() -> None:
+        with waiting.transact() as unit:
+            codes.append(unit.decided(row))
+
+    thread = threading.Thread(target=answer)
+    store = open_store(url)
+    with store.transact() as unit:
+        codes.append(unit.decided(row))
+        thread.start()
+        time.sleep(0.3)
+        assert len(codes) == 1
+    thread.join(20)
+    assert sorted(codes) == sorted(one.code for _, one in store.decisions())
+    assert len(set(codes)) == 2
+    store.close()
+    waiting.close()
+
+
+def _spend(session: str) -> SpendRow:
+    return SpendRow(session, 900, "main", "m", "", "", "claude", 1.0, (1, 1, 1, 1, 1, 1), calls=1, starts=1)
 
 
 # -- locks ----------------------------------------------------------------------------------------------------
