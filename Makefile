@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test test-fast test-root test-slow test-agents test-browser lint types bench docs clean
+.PHONY: run test test-fast test-root test-slow test-fleet test-agents test-browser lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -31,6 +31,10 @@ test-root: $(VENV)/ready-dev
 # What takes minutes: thousands of real hooks, a kill at each writing system call.
 test-slow: $(VENV)/ready-dev
 	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow $(TESTS)
+
+# The store on PostgreSQL, against a server that the tests start and end (Debian's package will do).
+test-fleet: $(VENV)/ready-dev
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -m postgresql $(TESTS)
 
 # The real agents, offline, against scripted models; npm installs them.
 test-agents: $(VENV)/ready-dev

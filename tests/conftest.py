@@ -12,12 +12,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fusewire.agents.caller import AGENT_VARIABLES
 from tests.helpers import ROOT, SOURCE, TESTS
 from tests.helpers.project import Project
+
+if TYPE_CHECKING:
+    from tests.helpers.postgres import PostgresServer
 
 #: Tests change a source and run it again within a second, and Python's caches tell sources apart by whole seconds. Set
 #: here and not in a fixture, so that whatever is started for several tests has it, too.
@@ -94,6 +98,15 @@ def _repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
     subprocess.run(["git", "init", "-q", "--template=", str(home / "empty")], env=environment, check=True)
     return home / "empty"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    from tests.helpers.postgres import PostgresServer
+
+    server = PostgresServer()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_click_is_for_the_command_line_alone() -> None:
 def test_only_stores_know_sql() -> None:
     for name, path in MODULES.items():
         if package(name) != "stores":
-            assert not foreign(imports_of(path)) & {"sqlite3", "_sqlite3"}, name
+            assert not foreign(imports_of(path)) & {"sqlite3", "_sqlite3", "psycopg"}, name
 
 
 def test_the_shell_reader_touches_nothing() -> None:

@@ -31,6 +31,7 @@ from fusewire.stores.scoped import ScopedStore
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction
+    from tests.helpers.postgres import PostgresServer
 
 STATE = {"since": 100.0, "phase": "open", "opened_at": 100.0, "meters": {"violations": [100.0]}}
 
@@ -691,3 +692,15 @@ class TestScopedStore(StoreConformance):
             (folder / name).mkdir(exist_ok=True)
         own, shared = (open_store(f"sqlite:{folder / name / '.fusewire' / 'state.db'}") for name in ("own", "shared"))
         return ScopedStore(own, lambda: shared, lambda circuit: circuit.startswith("shared/"))
+
+
+@pytest.mark.postgresql
+class TestPostgresStore(StoreConformance):
+    """`postgresql://...`"""
+
+    @pytest.fixture(autouse=True)
+    def _url(self, postgres: PostgresServer) -> None:
+        self.url = postgres.url(postgres.schema())
+
+    def open(self, folder: Path) -> Store:
+        return open_store(self.url)

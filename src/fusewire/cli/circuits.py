@@ -11,7 +11,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
 from fusewire.breakers.session.ended import EndedSessions
-from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
+from fusewire.cli.common import archiving_retired, check_days, circuit_command, print_json, show_result
 from fusewire.cli.standing import standing_lines
 from fusewire.cli.streams import tell, warn
 from fusewire.core.decision import PUBLIC_STATE, Decision, merge
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     flag_value="",
     help="Show an agent's session: breakers, memory, resources, incidents (default: this one, or the last).",
 )
-@project_command
+@circuit_command
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
     """Is anything stopped, what does it need from you, what did today cost; or everything about one circuit.
 
@@ -131,7 +131,7 @@ def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
 @click.command("check")
 @click.argument("circuit", metavar="ID")
 @click.option("--session", help="The session that wants to act.")
-@project_command
+@circuit_command
 @archiving_retired
 def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: bool) -> int:
     """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reason.
@@ -182,7 +182,7 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
 @click.option("--lease", help="The probe whose outcome this is, as `check` named it (default: the one in progress).")
 @click.option("--ok", is_flag=True, help="Record that the checked action went well, which settles a probe.")
 @click.option("--signal", help="Which signal, for a circuit that knows several (an unknown one lists them).")
-@project_command
+@circuit_command
 @archiving_retired
 def record_command(
     breaker: Breaker,
@@ -238,7 +238,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @click.command("reset")
 @click.argument("circuit", metavar="ID")
 @click.option("--reason", default="", help="Why; kept in the audit trail.")
-@project_command
+@circuit_command
 @archiving_retired
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows; ID `loop` means all circuits of the loop. Refused inside an agent."""
@@ -282,7 +282,7 @@ def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, 
 @click.command("history")
 @click.argument("circuit", metavar="ID")
 @click.option("--days", type=float, default=30, callback=check_days, help="How far back (default: 30).")
-@project_command
+@circuit_command
 def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
     """Show a circuit's violations, the boundary of its rolling window, and every change of state."""
     circuits = resolve_ids(breaker, circuit, with_ended=True)

@@ -52,12 +52,18 @@ def project_command(command: Command) -> Command:
     return common_options(with_breaker(command))
 
 
+def circuit_command(command: Command) -> Command:
+    """The same with `--store`, where circuits are asked and told."""
+    store = click.option("--store", metavar="URL", help="Another store than the project's: postgresql://HOST/DATABASE.")
+    return store(project_command(command))
+
+
 def with_breaker(command: Command) -> Command:
     """Open the project's breaker for a command; print a refusal and what is wrong with configuration or state."""
 
     @functools.wraps(command)
-    def wrapped(project: str | None, **options: Any) -> Any:
-        with _open_breaker(project, options.get("circuit") or "") as breaker:
+    def wrapped(project: str | None, store: str | None = None, **options: Any) -> Any:
+        with _open_breaker(project, store, options.get("circuit") or "") as breaker:
             try:
                 return command(breaker, **options)
             except Blocked as blocked:
@@ -73,12 +79,13 @@ def with_breaker(command: Command) -> Command:
     return wrapped
 
 
-def _open_breaker(project: str | None, circuit: str) -> Breaker:
-    """The breaker that a circuit belongs to: the person's for a provider, the project's for all others."""
+def _open_breaker(project: str | None, store: str | None, circuit: str) -> Breaker:
+    """The breaker that a circuit belongs to: the person's for a provider, the project's for all others; or the one on a
+    store that was named."""
     from fusewire.scopes.providers import PREFIX, open_providers
 
     root = project_root(project)
-    return open_providers() if circuit.startswith(PREFIX) else Breaker.open(project=root)
+    return open_providers() if store is None and circuit.startswith(PREFIX) else Breaker.open(store, project=root)
 
 
 class CommandBehindDashes(click.Command):
@@ -100,7 +107,7 @@ def archiving_retired(command: Command) -> Command:
         from fusewire.breakers.constraint.lifecycle import archive_retired
 
         try:
-            for name in archive_retired(breaker):
+            for name in archive_retired(breaker) if breaker.is_own else ():
                 tell(f"Archived the circuit of {name}: its constraint is retired.", err=True)
         except (StoreError, OSError) as error:
             warn(f"a retired constraint could not be archived: {error}")

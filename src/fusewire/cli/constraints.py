@@ -12,7 +12,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint.detect import violated
 from fusewire.breakers.constraint.lifecycle import ARCHIVE_FILE
 from fusewire.cli.circuits import warn_of
-from fusewire.cli.common import archiving_retired, print_json, project_command, show_result
+from fusewire.cli.common import archiving_retired, circuit_command, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.config.constraint_files import packs
 from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FILE
@@ -174,7 +174,7 @@ def _pack_text(name: str) -> str:
 @click.option("--command", "command_line", help="The command line that it would run.")
 @click.option("--path", "paths", multiple=True, help="A file that it would change, relative to the project.")
 @click.option("--session", help="The session that acts.")
-@project_command
+@circuit_command
 @archiving_retired
 def enforce_command(
     breaker: Breaker,
@@ -227,7 +227,7 @@ def enforce_command(
 @click.option("--reason", help="Why; kept in the audit trail. Required unless --end.")
 @click.option("--for", "duration", default="1h", help="How long, up to 24h (default: 1h).")
 @click.option("--end", is_flag=True, help="End an override early.")
-@project_command
+@circuit_command
 @archiving_retired
 def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool

@@ -49,6 +49,9 @@ _stand_in: Callable[[], Breaker] | None = None
 class Breaker:
     """Asks circuits, tells them what happened, and shows them. Safe to share between threads."""
 
+    #: whether its store is the project's own, so that the files in the project follow it
+    is_own = True
+
     def __init__(self, store: Store, rules: Rules, clock: Callable[[], float], root: str | None = None) -> None:
         self.store = store
         self.rules = rules
@@ -62,38 +65,45 @@ class Breaker:
         *,
         project: str | os.PathLike[str] | None = None,
         rules: Rules | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         patience: float = 2.0,
         read_only: bool = False,
     ) -> Breaker:
-        """A breaker on a project's own store, or on the store of a URL (`sqlite:PATH`, `memory:`).
+        """A breaker on a project's own store, or on that of a URL (`sqlite:PATH`, `memory:`, `postgresql://...`).
 
         Without a project to look in (a URL and no `project`), every bare id is a constraint with the default policy.
-        `patience` is how many seconds each of the three attempts waits for a locked database. One that is `read_only`
-        shows circuits and changes nothing.
+        Without a `clock` times are the store's: those of this machine, or of the PostgreSQL server. `patience` is how
+        many seconds each of the three attempts waits for a locked database. One that is `read_only` shows circuits and
+        changes nothing.
         """
         if _stand_in is not None:
             return _stand_in()
         if url is not None and project is None:
             store = open_store(url, check=CircuitState.from_data, patience=patience, read_only=read_only)
-            return cls(store, default_rules(), clock)
+            return cls(store, default_rules(), clock or store.clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
 
         def opened(root: str, url: str | None = None) -> Store:
             own = f"sqlite:{os.path.join(root, DATABASE)}"
-            backup = above().backup(root, rules, clock)
+            backup = above().backup(root, rules, clock or time.time)
             store = open_store(
-                url or own, backup=backup, check=CircuitState.from_data, patience=patience, read_only=read_only
+                own if url is None else url,
+                backup=backup,
+                check=CircuitState.from_data,
+                patience=patience,
+                read_only=read_only,
             )
             if rules.notify and url in (None, own):  # the delivery process reads the project's own store
                 store.after_news = lambda: above().start_delivery(root)
             return store
 
-        store, main = opened(root, url), None if url else shared_root(root)
+        store, main = opened(root, url), shared_root(root) if url is None else None
         if main is not None:
             store = ScopedStore(store, lambda: opened(main), is_shared)
-        return cls(store, rules, clock, root)
+        breaker = cls(store, rules, clock or store.clock, root)
+        breaker.is_own = url in (None, f"sqlite:{os.path.join(root, DATABASE)}")
+        return breaker
 
     # -- asking and telling -------------------------------------------------------------------------
 
@@ -283,7 +293,7 @@ class Breaker:
 
     def mirror(self, written: set[str]) -> None:
         """After the commit: the state files of the constraints and of the phases follow the database."""
-        if self.root is None or not written:
+        if self.root is None or not self.is_own or not written:
             return
         for warning in above().after_commit(self, written):
             if warning not in self.store.notices():

@@ -13,7 +13,7 @@ from fusewire.core.decision import Decision
 from fusewire.core.events import Signal, identifier
 from fusewire.stores.rows import AuditRow, LogRow
 from fusewire.util.durations import number, seconds_until, show_duration
-from fusewire.util.errors import InvalidTransition, StoreError, StoreRebuilt
+from fusewire.util.errors import InvalidTransition, StoreError, StoreRetry
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fusewire.stores.rows import CircuitRow
 
     Found = TypeVar("Found")
+
+#: So often is a unit of work done again; of two that wait for each other, one is done at once.
+_RETRIES = 3
 
 
 class BreakerTransaction:
@@ -61,17 +64,23 @@ class Engine:
             written: set[str] = set()
             return [self._step(transaction, policy, one, now, actor, written) for one, policy in policies], written
 
-        return self.transact(step_all)
+        return self.transact(step_all, [signal.circuit for signal, _ in policies])
 
-    def transact(self, work: Callable[[Transaction, float], Found]) -> Found:
-        """What is done with a transaction and the time, all of it or nothing."""
-        try:
-            return self._transact(work)
-        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
-            return self._transact(work)
+    def transact(self, work: Callable[[Transaction, float], Found], circuits: Iterable[str] = ()) -> Found:
+        """What is done with a transaction and the time, all of it or nothing; with which `circuits`, if that is known.
 
-    def _transact(self, work: Callable[[Transaction, float], Found]) -> Found:
-        with self.store.transact() as transaction:
+        Nothing was written where damage showed only in the middle, which is now mended, or where two waited for each
+        other: it is done again.
+        """
+        for _ in range(_RETRIES):
+            try:
+                return self._transact(work, circuits)
+            except StoreRetry:
+                continue
+        return self._transact(work, circuits)
+
+    def _transact(self, work: Callable[[Transaction, float], Found], circuits: Iterable[str]) -> Found:
+        with self.store.transact(circuits) as transaction:
             return work(transaction, self.clock())
 
     def step(self, transaction: Transaction, signal: Signal, now: float) -> Decision:

@@ -2,16 +2,16 @@
 
 What an implementation must give is `Store` and `Transaction` below, and it proves it with the conformance
 suite (`tests/stores/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to
-write from before its first read until it commits, and then either all of it is there or nothing.
+write what it reads, from before its first read of it until it commits, and then either all of it is there or nothing.
 """
 
 from __future__ import annotations
 
-from fusewire.util.errors import StoreError
+from fusewire.util.errors import StoreError, in_a_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
@@ -86,7 +86,11 @@ if TYPE_CHECKING:
         #: no lock is held any more
         after_news: Callable[[], None] | None
 
-        def transact(self) -> AbstractContextManager[Transaction]: ...
+        def transact(self, circuits: Iterable[str] = ()) -> AbstractContextManager[Transaction]:
+            """A unit of work. A store that locks each circuit by itself locks these at the beginning."""
+
+        def clock(self) -> float:
+            """The time of its rows: this machine's, or one that all machines share."""
 
         def circuits(self) -> list[CircuitRow]: ...
 
@@ -169,9 +173,10 @@ def open_store(
     patience: float = 2.0,
     read_only: bool = False,
 ) -> Store:
-    """The store behind `sqlite:PATH` or `memory:`. `check` raises ValueError for what is no circuit's state.
+    """The store behind `sqlite:PATH`, `memory:` or `postgresql://...`.
 
-    One that is `read_only` neither writes nor mends: what is damaged is said as a StoreError.
+    `check` raises ValueError for what is no circuit's state. One that is `read_only` neither writes nor mends: what is
+    damaged is said as a StoreError.
     """
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon and rest:
@@ -187,4 +192,15 @@ def open_store(
         from fusewire.stores.memory import MemoryStore
 
         return MemoryStore()
-    raise StoreError(f"no store for {url!r}; allowed: sqlite:PATH, memory:")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from importlib import import_module  # by name: a hook never gets here, and it needs what is installed
+
+        try:
+            module = import_module("fusewire.stores.postgresql")
+        except ImportError as error:  # psycopg, or the libpq that it needs
+            needed = "pip install 'fusewire[postgresql]'"
+            raise StoreError(f"a store on PostgreSQL needs psycopg ({in_a_line(error)}): {needed}") from error
+        store: Store = module.PostgresStore(url, patience=patience, read_only=read_only)
+        return store
+    named = repr(url) if "@" not in url and "password" not in url else f"this URL ({scheme}:...)"
+    raise StoreError(f"no store for {named}; allowed: sqlite:PATH, memory:, postgresql://HOST/DATABASE")

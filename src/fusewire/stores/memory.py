@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -61,6 +62,8 @@ class MemoryStore:
     _written: Callable[[JsonObject], Any] = staticmethod(dumps_in_order)
     _read: Callable[[Any], JsonObject] = staticmethod(loads)
 
+    clock = staticmethod(time.time)
+
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._circuits: dict[str, _Circuit] = {}
@@ -78,7 +81,7 @@ class MemoryStore:
         self.after_news: Callable[[], None] | None = None
 
     @contextmanager
-    def transact(self) -> Iterator[MemoryTransaction]:
+    def transact(self, circuits: Iterable[str] = ()) -> Iterator[MemoryTransaction]:
         with self._lock:
             transaction = MemoryTransaction(self)
             try:

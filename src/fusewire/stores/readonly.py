@@ -12,7 +12,7 @@ from fusewire.util.files import fits_mark, is_state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from fusewire.stores.sqlite_transaction import SqliteTransaction
@@ -23,7 +23,7 @@ class ReadOnlySqlite(SqliteStore):
 
     MODE = "ro"
 
-    def transact(self) -> SqliteTransaction:
+    def transact(self, circuits: Iterable[str] = ()) -> SqliteTransaction:
         raise StoreError(f"the state database was opened for reading only: {self.path}")
 
     def _recover(self, problem: str) -> None:

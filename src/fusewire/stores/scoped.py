@@ -17,7 +17,7 @@ from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, TypeVar
@@ -42,6 +42,7 @@ class ScopedStore:
         self._adopted = self._looked = False
         #: whether all of the shared store is looked through when it is opened
         self.verifies = False
+        self.clock = own.clock
 
     @property
     def shared(self) -> Store:
@@ -57,7 +58,7 @@ class ScopedStore:
     def after_news(self, listener: Callable[[], None] | None) -> None:
         self.own.after_news = listener
 
-    def transact(self) -> ScopedTransaction:
+    def transact(self, circuits: Iterable[str] = ()) -> ScopedTransaction:
         return ScopedTransaction(self)
 
     def _of(self, circuit: str) -> Store:

@@ -2,6 +2,8 @@
 
 A row of a project is a total that only grows, with a number that is higher each time. A copy replaces the one before
 it, so that a row that is copied twice, or by two processes, counts once.
+
+All statements of a project's store are such as PostgreSQL understands, too.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ _MARKS = ", ".join("?" * len(_ALL))
 #: What sums may be grouped by, and asked for.
 DIMENSIONS = frozenset(("at", "source", "session", "branch", "model", "helper", "task", "project", "agent"))
 
-_GROWN = ", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)
+_GROWN = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in _SUMS)
 ADD = (
     f"INSERT INTO spent ({COLUMNS}) VALUES ({_MARKS[:-1]}(SELECT coalesce(max(version), 0) + 1 FROM spent))"
-    f" ON CONFLICT DO UPDATE SET {_GROWN}, version = excluded.version"
+    f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_GROWN}, version = excluded.version"
 )
 PUT = f"INSERT OR REPLACE INTO spent ({COLUMNS}) VALUES ({_MARKS})"
 AFTER = f"SELECT {COLUMNS} FROM spent WHERE version > ? ORDER BY version"
@@ -57,9 +59,10 @@ def sums_query(by: Sequence[str], since: float, until: float, where: Mapping[str
     """The query of sums by these columns; `where` is what columns must be, or with `not ` in front must not be."""
     _check(by, where)
     tests = "".join(f" AND {name.removeprefix('not ')} {'!=' if ' ' in name else '='} ?" for name in where)
-    sums = ", ".join(f"total({name})" if name == "usd" else f"coalesce(sum({name}), 0)" for name in _SUMS)
+    whole = (f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in _SUMS[1:])
+    columns = ", ".join((*by, "coalesce(sum(usd), 0.0)", *whole))
     group = f" GROUP BY {', '.join(by)} ORDER BY {', '.join(by)}" if by else ""
-    query = f"SELECT {', '.join((*by, sums))} FROM spent WHERE at >= ? AND at < ?{tests}{group}"
+    query = f"SELECT {columns} FROM spent WHERE at >= ? AND at < ?{tests}{group}"
     return query, (since, until, *where.values())
 
 

@@ -64,7 +64,7 @@ from fusewire.util.files import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from fusewire.stores import Backup
@@ -100,6 +100,8 @@ class SqliteStore:
     #: how SQLite opens it
     MODE = "rw"
 
+    clock = staticmethod(time.time)
+
     def __init__(
         self,
         path: str,
@@ -130,7 +132,7 @@ class SqliteStore:
 
     # -- the unit of work ---------------------------------------------------------------------------
 
-    def transact(self) -> SqliteTransaction:
+    def transact(self, circuits: Iterable[str] = ()) -> SqliteTransaction:
         return SqliteTransaction(self)
 
     def _begin(self) -> sqlite3.Connection:
@@ -413,11 +415,11 @@ class SqliteStore:
     # -- reading ------------------------------------------------------------------------------------
 
     def circuits(self) -> list[CircuitRow]:
-        return [_circuit_row(row) for row in self._read("SELECT id, kind, phase, state FROM circuits ORDER BY id")]
+        return [circuit_row(row) for row in self._read("SELECT id, kind, phase, state FROM circuits ORDER BY id")]
 
     def circuit(self, circuit: str) -> CircuitRow | None:
         rows = self._read("SELECT id, kind, phase, state FROM circuits WHERE id = ?", (plain(circuit),))
-        return _circuit_row(rows[0]) if rows else None
+        return circuit_row(rows[0]) if rows else None
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
         return [LogRow(*row) for row in self._read(LOG_OF, (plain(circuit), since))]
@@ -449,7 +451,7 @@ class SqliteStore:
         return [(number, Doing(*row)) for number, *row in self._read(_ANSWERS, (after,))]
 
     def decisions(self, after: int = 0) -> list[tuple[int, DecisionRow]]:
-        return [_decision(row) for row in self._read(_DECISIONS, (after,))]
+        return [decision_of(row) for row in self._read(_DECISIONS, (after,))]
 
     def last_decision(self) -> int:
         rows = self._read("SELECT max(seq) FROM decisions")
@@ -513,7 +515,8 @@ _MOVES = "SELECT seq, circuit, at, source, target, cause, reason, actor FROM aud
 _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
 
 
-def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
+def circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
+    """From what is stored: id, kind, phase, state as text."""
     try:
         state = loads(row[3]) if isinstance(row[3], str) else None
     except ValueError:
@@ -521,7 +524,8 @@ def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
 
 
-def _decision(row: tuple[Any, ...]) -> tuple[int, DecisionRow]:
+def decision_of(row: tuple[Any, ...]) -> tuple[int, DecisionRow]:
+    """From what is stored: its number, time, session, kind, rule, data as text, code."""
     number, at, session, kind, rule, text, code = row
     try:
         data = loads(text) if isinstance(text, str) else None

@@ -46,7 +46,11 @@ class StoreError(FusewireError):
     """The state could not be read or written."""
 
 
-class StoreRebuilt(StoreError):
+class StoreRetry(StoreError):
+    """Nothing of a unit of work was written, and it may be done again at once."""
+
+
+class StoreRebuilt(StoreRetry):
     """The storage was damaged, has been rebuilt in the middle of a transaction, and nothing of that was written."""
 
 
