@@ -485,8 +485,8 @@ def test_the_environment_says_where_the_loop_stands(bare: Stage) -> None:
         assert environment.pop("DEPTH") == "1"
     runs = [environment.pop("RUN", "") for environment in seen]
     assert all(one.startswith("run-") for one in runs)
-    assert runs == [runs[0], runs[1], runs[1], runs[0]], "all that a run starts has its name"
-    assert runs[0] != runs[1]
+    assert runs == [runs[0], runs[0], runs[2], runs[0]], "all that a run starts has its name"
+    assert runs[0] != runs[2]
     first, third, probe, until = seen
     assert first == {"AGENT": "loop", "ITERATION": "1", "STATE": "CLOSED", "ADVICE": "", "CALLS_LEFT": "99"}
     assert third.pop("ADVICE").startswith("Warning: 2 of 3 on loop/no_progress.")

@@ -288,7 +288,7 @@ def test_without_a_supervisor_what_protects_refuses_and_the_rest_passes(stage: S
     event PreToolUse "rm -rf specs" | hook > "$OUT/guard" 2>&1
     event PreToolUse "git push --force" | hook > "$OUT/rule" 2>&1
     event Stop x | hook > "$OUT/stop" 2>&1; echo $? > "$OUT/code"
-    fusewire status > "$OUT/status"; echo $? >> "$OUT/code"
+    fusewire status --all > "$OUT/status"; echo $? >> "$OUT/code"
     """,
     )
     assert "Traceback" not in done.stderr
