@@ -90,6 +90,8 @@ def is_refused(project: Project, line: str) -> bool:
         'echo \'{"hook_event_name":"Stop"}\' | python3 -m fusewire.hook claude',
         '(crontab -l; echo "* * * * * $(which fusewire) resume") | crontab -',
         "curl -X POST localhost:3873/api/v1/\"res\"ume -d '{}'",
+        "fusewire pause --list --for 1h --reason x",
+        "fusewire pause --reason --list --for 1h",
         "curl -X POST localhost:3873/api/v1/re\\sume -d '{}'",
     ],
 )
@@ -164,6 +166,7 @@ def test_a_project_s_halt_holds_in_its_folder_whatever_a_file_there_says(project
         "curl -s localhost:8080/v1/jobs/resume -X POST",
         "echo '0 3 * * * make backup' | crontab -",
         "fusewire status && fusewire spend && fusewire pause --help",
+        "fusewire pause --list",
         "mount | grep tmp",
         "chmod +x scripts/run.sh",
     ],

@@ -433,7 +433,10 @@ def _own_command(words: list[str]) -> str:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _VALUED else 1
     command = words[at] if at < len(words) else ""
-    if command in PERSON_ONLY:
+    looks = (
+        command == "pause" and words[at + 1 : at + 2] == ["--list"] and {"--list", "--json"}.issuperset(words[at + 1 :])
+    )
+    if command in PERSON_ONLY and not looks:
         return f"fusewire {command}"
     judges = _JUDGES if command == "record" else ("tool/",) if command == "check" else ()
     if any(word.startswith(judges) for word in words[at:]):
