@@ -7,6 +7,8 @@ refuse anything.
 
 from __future__ import annotations
 
+import os
+
 from fusewire.guard.shell.values import UNKNOWN
 from fusewire.util.quoting import quoted
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    #: write, delete, move, mode, or shell; the path or the command; whether all below is meant, or, of a command,
-    #: whether it runs in another folder
+    #: write, delete, move, mode, shell, or lock (it is opened, and so could be locked); the path or the command;
+    #: whether all below is meant, or, of a command, whether it runs in another folder
     Found = tuple[str, str, bool]
 
 #: The flag of `compile` that makes it return only the tree.
@@ -34,6 +36,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("os.truncate", "os.utime", "os.mkdir", "os.makedirs"), ("write", "")),
     **dict.fromkeys(("os.chmod", "os.chown"), ("mode", "")),
     "shutil.rmtree": ("delete_tree", ""),
+    "sqlite3.connect": ("lock", ""),
 }
 
 #: Methods of paths, likewise: what they do to the path, and to their argument.
@@ -59,13 +62,27 @@ _STARTING = {
 #: Code without any of these words is not looked at any further.
 _WORDS = (
     *("open", "write", "remov", "unlink", "rename", "replace", "move", "copy", "trunc", "chmod", "chown", "link", "rm"),
-    *("append", "dir", "touch", "system", "exec", "spawn", "subprocess", "delete", "run", "print", "popen", "`"),
+    *(
+        "append",
+        "dir",
+        "touch",
+        "system",
+        "exec",
+        "spawn",
+        "subprocess",
+        "delete",
+        "run",
+        "print",
+        "popen",
+        "`",
+        "connect",
+    ),
 )
 
 _LITERAL = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)"""
 _VERBS = (
     ("delete_tree", r"rmSync|rmdirSync|rm_rf|rm_r|remove_tree|rmtree|remove_entry|remove_dir|FileUtils\.rm\w*|fs\.rm"),
-    ("delete", r"unlinkSync|unlink|File\.delete|os\.remove|rmdir|Dir\.(?:rmdir|delete|unlink)"),
+    ("delete", r"unlinkSync|unlink(?:\s+glob)?|File\.delete|os\.remove|rmdir|Dir\.(?:rmdir|delete|unlink)"),
     ("move", r"renameSync|rename|os\.rename|File\.rename|FileUtils\.m(?:v|ove)|\bmove"),
     ("write", r"writeFileSync|writeFile|appendFileSync|appendFile|createWriteStream|truncateSync|truncate"),
     ("write", r"file_put_contents|File\.(?:bin)?write|IO\.write|write_file|touch"),
@@ -79,6 +96,12 @@ _MODES = rf"""(?:open|File\.new)\s*\(?\s*({_LITERAL})\s*,\s*['"][waxr]?[+wa]"""
 _COPIES = rf"""(?:copyFileSync|cpSync|copyFile|FileUtils\.cp\w*|copy)\s*\(?\s*{_LITERAL}\s*,\s*({_LITERAL})"""
 _SPAWNS = rf"(?:spawn|execFile)(?:Sync)?\s*\(\s*({_LITERAL})\s*(?:,\s*\[([^\]]*)\])?"
 
+#: A folder from the environment: of node, of Ruby and Perl, of PHP and Lua; else the home.
+_VARIABLE = (
+    r"""(?:process\.env\.(\w+)|\$?ENV[\[{]['"]?(\w+)['"]?[\]}]|getenv\(['"](\w+)['"]\)"""
+    r"""|Dir\.home(?:\(\))?|(?:os|require\(['"]os['"]\))\.homedir\(\))"""
+)
+
 #: awk: `print ... > "file"` and `print ... | "command"`.
 _AWK = r"""print[^;}\n]*?(>>?|\|)\s*"([^"]*)\""""
 
@@ -87,10 +110,25 @@ def found_in(language: str, code: str, arguments: list[str]) -> list[Found]:
     """What a piece of code would do, in the order in which it stands there."""
     if not any(word in code for word in _WORDS):
         return []
-    return _Python(code, arguments).found if language == "python" else list(_by_text(language, code))
+    return _Python(code, arguments).found if language == "python" else list(_by_text(language, _at_home(code)))
 
 
 # -- other languages ----------------------------------------------------------------------------------------------
+
+
+def _at_home(code: str) -> str:
+    """The code with the folders that it takes from the environment written out, as far as a text follows on them."""
+    if not any(word in code for word in ("env", "ENV", "home")):
+        return code
+    import re
+
+    def written(match: Any) -> str:
+        *names, quote = match.groups("")
+        value = _variable("".join(names) or "HOME")
+        return match[0] if value == UNKNOWN else f"{quote}{value}"
+
+    code = re.sub(_VARIABLE + r"""\s*(?:\+|\.\.?)\s*(['"`])""", written, code)
+    return re.sub(rf"[#$]\{{{_VARIABLE}\}}()|\$ENV\{{(\w+)\}}()", written, code)
 
 
 def _by_text(language: str, code: str) -> Iterator[Found]:
@@ -108,6 +146,7 @@ def _by_text(language: str, code: str) -> Iterator[Found]:
                 alone = len(texts) == 1 or language in ("node", "php", "lua")
                 yield "shell", texts[0] if alone else " ".join(map(quoted, texts)), False
                 continue
+            texts = [_inside(text) if "*" in text else text for text in texts] if "glob" in match[0] else texts
             last = len(texts) if kind in ("delete", "delete_tree") and language != "node" else 1
             for text in texts[:last]:
                 yield ("delete", text, True) if kind == "delete_tree" else (kind, text, False)
@@ -190,12 +229,11 @@ class _Python:
         elif name in _FUNCTIONS:
             self.apply(_FUNCTIONS[name], node.args[:1], node.args[1:2])
         elif name in ("open", "io.open", "os.open", "codecs.open") or getattr(node.func, "id", "") == "open":
-            if self.writes(node, 1):
-                self.apply(("write", ""), node.args[:1], [])
+            self.apply(("write" if self.writes(node, 1) else "lock", ""), node.args[:1], [])
         elif _kind(node.func) == "Attribute":
             method = node.func.attr
-            if method == "open" and self.writes(node, 0):
-                self.apply(("write", ""), [node.func.value], [])
+            if method == "open":
+                self.apply(("write" if self.writes(node, 0) else "lock", ""), [node.func.value], [])
             elif method in _METHODS and (method != "replace" or len(node.args) == 1):
                 self.apply(_METHODS[method], [node.func.value], node.args[:1])
 
@@ -264,6 +302,8 @@ class _Python:
             return self.joined([node.left, node.right], "/" if _kind(node.op) == "Div" else "", depth)
         if kind == "Name" and isinstance(self.names.get(node.id), list):
             return [text for one in self.names[node.id] for text in self.texts(one, depth + 1)][:_MOST]
+        if kind == "Subscript" and self.dotted(node.value) == ["os", "environ"]:
+            return [_variable(text) for text in self.texts(node.slice, depth + 1)]
         if kind == "Subscript" and self.dotted(node.value) == ["sys", "argv"]:
             at = getattr(node.slice, "value", None)
             return self.arguments[at : at + 1] or [UNKNOWN] if isinstance(at, int) else [UNKNOWN]
@@ -272,9 +312,15 @@ class _Python:
     def called(self, node: Any, depth: int) -> list[str]:
         """Functions and methods that give a path for a path."""
         name = (".".join(self.dotted(node.func)) or getattr(node.func, "id", "")).removeprefix("os.path.")
+        if name.endswith(("os.environ.get", "os.getenv")) and node.args:
+            return [_variable(text) for text in self.texts(node.args[0], depth + 1)]
+        if name == "pathlib.Path.home":
+            return [os.path.expanduser("~")]
+        method = getattr(node.func, "attr", "")
+        if name == "expanduser" or (method == "expanduser" and not node.args):
+            return [os.path.expanduser(text) for text in self.texts((node.args or [node.func.value])[0], depth + 1)]
         if name in _PATH_FUNCTIONS:
             return self.joined(node.args, "/", depth) if node.args else ["."]
-        method = getattr(node.func, "attr", "")
         if method in ("joinpath", "glob", "rglob", "iterdir", "resolve", "absolute", "expanduser", "strip", "format"):
             return self.joined([node.func.value, *node.args], "/", depth)
         return [UNKNOWN]
@@ -289,6 +335,12 @@ class _Python:
                 for text in texts
             ][:_MOST]
         return found
+
+
+def _variable(name: str) -> str:
+    """What is in a variable of the environment, as far as it is a path."""
+    value = os.environ.get(name, "")
+    return value if value[:1] == "/" else UNKNOWN
 
 
 def _inside(path: str) -> str:

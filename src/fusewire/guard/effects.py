@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config import user_state_folder
 from fusewire.core.events import Noun
 from fusewire.guard.disk import Disk
 from fusewire.guard.plain import writes_to
@@ -133,10 +134,15 @@ class ProgramCall:
     def print(self, text: str) -> None:
         self.world.out += text
 
-    def redirected_to_state(self) -> bool:
-        """Whether the line reads a file of Fusewire's own through a redirection, which is enough to lock it."""
+    def redirected_to_state(self) -> str:
+        """The file of Fusewire's own that the line reads through a redirection, which is enough to lock it."""
         paths = [effect.path for effect in self.effects.found if effect.rule == "guard.redirect"]
-        return any("/.fusewire/" in f"{self.disk.real(path)}/" for path in paths if UNKNOWN not in path)
+        return next((path for path in paths if UNKNOWN not in path and self.is_state(path)), "")
+
+    def is_state(self, path: str) -> bool:
+        """Whether a path is in a folder where Fusewire keeps its state: a project's, or the person's."""
+        real = f"{self.disk.real(self.path(path))}/"
+        return "/.fusewire/" in real or real.startswith(f"{os.path.realpath(user_state_folder())}/")
 
     def is_missing(self, name: str) -> bool:
         """Whether a file is certainly not there."""

@@ -59,10 +59,15 @@ def _folders_of_ours() -> list[str]:
     return [os.path.dirname(user_config_path()), *(os.path.join(folder, "fusewire") for folder in states)]
 
 
-def _shared_state(root: str) -> list[str]:
-    """The state that a linked worktree shares with the others of its repository."""
+def _of_worktree(root: str) -> list[str]:
+    """The state that a linked worktree shares with the others of its repository, and the files that say which one that
+    is. git and people may move a worktree, so they are not put back."""
+    if os.path.isdir(os.path.join(root, ".git")):
+        return []
+    from fusewire.util.worktrees import pointers_of
+
     main = shared_root(root)
-    return [] if main is None else [os.path.join(main, STATE_FOLDER)]
+    return [*([] if main is None else [os.path.join(main, STATE_FOLDER)]), *pointers_of(root)]
 
 
 def _inside(folder: str) -> tuple[str, ...]:
@@ -113,7 +118,7 @@ def protected_of(
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     settings, runs = _in_homes()
     unwatched += [os.path.expanduser(folder) for folder in runs]
-    folders = [*_folders_of_ours(), *_shared_state(root)]
+    folders = [*_folders_of_ours(), *_of_worktree(root)]
     unwatched += [os.path.expanduser(folder) for folder in folders]
     own = [*OWN, *settings, *runs, user_config_path(), *folders, *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work

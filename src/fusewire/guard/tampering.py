@@ -243,13 +243,13 @@ def _locks(words: list[str]) -> str:
 def _changes_clock(words: list[str]) -> str:
     """Another time for our program, or for the whole machine: a cooldown would seem to be over."""
     name = program(words)
-    if len(words) > 1 and any(_runs_us(stage) for stage in unwrapped(words)[1:]):
+    if len(words) > 1 and any(_runs_us(stage) or _agent(stage) for stage in unwrapped(words)[1:]):
         from fusewire.util.environment import alters
 
         assigned = (word.partition("=")[0] for word in wrapped_by(words)[1])
         variable = next((one for one in assigned if alters(one)), "")
         if variable or name.startswith(_DECEIVING):
-            return f"Fusewire runs with its own clock and libraries, without {variable or name}"
+            return f"Fusewire and its hooks run with their own clock and libraries, without {variable or name}"
     marks = _CLOCKS.get(name)
     if marks is not None:
         sets = not marks or any(word.partition("=")[0] in marks for word in words[1:])
@@ -295,12 +295,12 @@ def folders_of_ours() -> list[str]:
 
 def _makes_up(words: list[str], line: str) -> bool:
     """Whether an event is sent to the server as if an agent's hook did."""
-    return any(mark in line for mark in _REPORTS) and _sends(words)
+    return any(mark in text for mark in _REPORTS for text in (line, *words)) and _sends(words)
 
 
 def _orders(words: list[str], line: str) -> bool:
     """Whether the server is told to halt agents, or to let them go on."""
-    return any(mark in line for mark in _ORDERS) and _sends(words)
+    return any(mark in text for mark in _ORDERS for text in (line, *words)) and _sends(words)
 
 
 def _sends(words: list[str]) -> bool:
@@ -310,11 +310,14 @@ def _sends(words: list[str]) -> bool:
 
 def _variables_changed(line: str) -> set[str]:
     """The variables that a line sets or takes out of the environment."""
-    for mark in "'\";&|\n(){}$`":
-        line = line.replace(mark, " ")
-    words = f" {line}".replace(" --unset=", " -u ").replace(" --unset", " -u ").replace(" -u", " -u ").split()
+    words = f" {_bare(line)}".replace(" --unset=", " -u ").replace(" --unset", " -u ").replace(" -u", " -u ").split()
     takes_out = not {"unset", "-u", "-n", "+x"}.isdisjoint(words)
     return {word.partition("=")[0] for word in words if takes_out or "=" in word}
+
+
+def _bare(line: str) -> str:
+    """A line without what stands around its words."""
+    return line.translate(dict.fromkeys(map(ord, "'\";&|\n(){}$`"), " "))
 
 
 def _serves_unmarked(words: list[str], line: str) -> bool:
@@ -355,7 +358,7 @@ def _unhooks(words: list[str], line: str) -> bool:
         if joined_option and "hook" in word.lower():
             return True
     before = line.rpartition(words[0])[0]
-    return "=" in before and not _variables_changed(before).isdisjoint(_SETTINGS)
+    return not _variables_changed(before).isdisjoint(_SETTINGS)
 
 
 def _agent(words: list[str]) -> str:
@@ -378,7 +381,7 @@ def _runs_code(words: list[str]) -> bool:
 
 def _speaks_as_person(line: str) -> bool:
     """Whether a text has a command in it that only a person may give, or words that lift a limit."""
-    words = line.replace("'", " ").replace('"', " ").split()
+    words = _bare(line).split()
     acts = zip(words, words[1:], strict=False)
     if any(_is_fusewire(one) and other in (*PERSON_ONLY, *_AS_A_PERSON) for one, other in acts):
         return True
@@ -416,7 +419,8 @@ def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
     if _is_python(words):
         words = _python_target(words)
-        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in AGENTS_BY_NAME:
+        is_hook = words and words[0].rsplit("/", 1)[-1] in ("hook.py", "fusewire.hook")
+        if is_hook and words[1:2] and words[1] in AGENTS_BY_NAME:
             return "fusewire hook"
     elif is_wrapper(program(words)) and not _is_fusewire(words[0]):  # a runner, whatever its options
         at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))
@@ -429,7 +433,10 @@ def _own_command(words: list[str]) -> str:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _VALUED else 1
     command = words[at] if at < len(words) else ""
-    if command in PERSON_ONLY:
+    looks = (
+        command == "pause" and words[at + 1 : at + 2] == ["--list"] and {"--list", "--json"}.issuperset(words[at + 1 :])
+    )
+    if command in PERSON_ONLY and not looks:
         return f"fusewire {command}"
     judges = _JUDGES if command == "record" else ("tool/",) if command == "check" else ()
     if any(word.startswith(judges) for word in words[at:]):

@@ -113,10 +113,12 @@ class Orders:
 
 
 def halt_of(orders: Orders, root: str, session: str | None) -> HaltOrder | None:
-    """The widest halt that concerns a session of the project in a folder."""
+    """The widest halt that concerns a session of the project in a folder, whatever a file `.git` there says."""
+    if not orders.halts:
+        return None
     from fusewire.util.worktrees import project_key
 
-    return orders.halt(project_key(root), session) if orders.halts else None
+    return orders.halt(project_key(root), session) or orders.halt(os.path.realpath(root), session)
 
 
 def paused_rules(orders: Orders, root: str, session: str | None, now: float) -> list[str]:

@@ -14,22 +14,40 @@ def project_key(root: str) -> str:
 
     Of a bare repository there is no main worktree: its git directory stands for all of them.
     """
-    root = top = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(top, ".git")):
-        parent = os.path.dirname(top)
-        if parent == top:
-            return root
-        top = parent
-    if os.path.isdir(os.path.join(top, ".git")):
+    root = os.path.realpath(root)
+    pointer = _pointer(root)
+    if not pointer:
         return root
     from fusewire.util.gitdir import common_of, resolve
 
-    folder = resolve(os.path.join(top, ".git"))
+    top, folder = os.path.dirname(pointer), resolve(pointer)
     common = common_of(folder) if folder else ""
     if not common or common == folder:  # a submodule is a project of its own
         return root
     main = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     return os.path.normpath(os.path.join(main, os.path.relpath(root, top)))
+
+
+def pointers_of(root: str) -> list[str]:
+    """The files that say of a linked worktree which repository it belongs to: with others it is another project."""
+    pointer = _pointer(os.path.realpath(root))
+    if not pointer:
+        return []
+    from fusewire.util.gitdir import resolve
+
+    folder = resolve(pointer)
+    return [pointer, os.path.join(folder, "commondir")] if folder else [pointer]
+
+
+def _pointer(top: str) -> str:
+    """The file `.git` around a folder; empty if there is a folder of that name, or nothing."""
+    while not os.path.lexists(os.path.join(top, ".git")):
+        parent = os.path.dirname(top)
+        if parent == top:
+            return ""
+        top = parent
+    path = os.path.join(top, ".git")
+    return "" if os.path.isdir(path) else path
 
 
 def branch_of(root: str) -> str:

@@ -40,13 +40,16 @@ def run_code(call: ProgramCall, language: str, code: str, arguments: list[str]) 
     call.walk.pristine = False
     locks = any(word in code for word in ("flock", "lockf", "LOCK_"))
     if locks and (".fusewire" in code or call.redirected_to_state()):
-        call.write(".fusewire")  # a lock of Fusewire's own would keep its hook waiting
+        call.write(call.redirected_to_state() or ".fusewire")  # a lock of our own would keep the hook waiting
     for kind, text, recursive in found_in(language, code, arguments):
         if kind == "shell" and recursive:  # in a folder that is not known: only its words count
             with call.effects.unsure(call.walk):
                 call.script(text, cwd=UNKNOWN)
         elif kind == "shell":
             call.script(text)
+        elif kind == "lock":
+            if (locks or "sqlite3" in code) and call.is_state(text):
+                call.write(text)
         elif kind != "write" or not call.disk.is_folder(call.path(text)):
             inside = kind == "into" and call.disk.is_folder(call.path(text))
             call.effect(_KINDS[kind], f"{text}/{UNKNOWN}" if inside else text, recursive=recursive or kind == "move")

@@ -162,7 +162,7 @@ def run_ln(call: ProgramCall) -> None:
 # -- changing -----------------------------------------------------------------------------------------------------
 
 #: Short options of programs like `truncate` that take a value, where they are others.
-_VALUED = {"mkfifo": "mZ", "sponge": "", "shred": "ns"}
+_VALUED = {"fallocate": "lo", "mkfifo": "mZ", "sponge": "", "shred": "ns"}
 
 
 def run_truncate(call: ProgramCall) -> None:
@@ -258,13 +258,37 @@ def run_mktemp(call: ProgramCall) -> None:
     call.print(f"{path}\n")
 
 
+def run_setfacl(call: ProgramCall) -> None:
+    """`setfacl` and `chattr` may lock people out as `chmod` does."""
+    argv = Argv([word for word in call.args if word[:1] not in "+="], "mxMXvp")
+    if not argv.has("test"):
+        for name in argv.operands:
+            call.effect(MODE, name, recursive=argv.has("R", "recursive"))
+
+
+def run_sqlite(call: ProgramCall) -> None:
+    """A database that is opened to be written is locked or changed by whatever SQL follows."""
+    if {"-readonly", "--readonly"}.isdisjoint(call.args):
+        for name in call.args:
+            if name[:1] != "-" and call.is_state(name):
+                call.write(name)
+
+
+def run_mount(call: ProgramCall) -> None:
+    """What lies in a folder cannot be seen once another file system is mounted on it."""
+    argv = Argv(call.args, "LNOTUot", "types= options= source= target=")
+    for name in (argv.operands[1:2], [argv.value("target") or ""]):
+        call.delete("".join(name), recursive=True)
+
+
 def run_flock(call: ProgramCall) -> None:
     """The lock of a file of Fusewire's own would keep its hook waiting; any other is free."""
     argv = Argv(call.args, "wEc", "timeout= wait= conflict-exit-code= command=", permutes=False)
     name = "".join(argv.operands[:1])
     opened = name.isdigit() or name.startswith(("/dev/fd/", "/proc/self/fd/"))
-    if call.redirected_to_state() if opened else "/.fusewire/" in f"{call.disk.real(call.path(name))}/":
-        call.write(name if not opened else ".fusewire")
+    locked = call.redirected_to_state() if opened else name
+    if locked and call.is_state(locked):
+        call.write(locked)
     command = argv.value("c", "command")
     if command is not None:
         call.script(command)

@@ -83,6 +83,8 @@ def _worktree(call: ProgramCall, repo: Repo, args: list[str]) -> None:
         _made(call, repo, names[0])
     elif verb == "remove":
         call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
+    elif verb == "move":
+        call.effect(MOVE, repo.path(names[0]), recursive=True, rule=repo.rule)
 
 
 def _submodule(call: ProgramCall, repo: Repo, args: list[str]) -> None:

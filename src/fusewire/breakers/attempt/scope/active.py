@@ -51,6 +51,8 @@ def load(root: str, patience: float) -> list[Boundary]:
 
 def slice_of(root: str, session: str | None) -> str:
     """The slice that a session works on, such as `slice S-1`; empty if none, or if that is unknown."""
+    if not os.path.lexists(os.path.join(root, SCOPE_FILE)):
+        return ""
     try:
         found = load(root, _PATIENCE)
     except FusewireError:
