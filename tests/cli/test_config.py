@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fusewire.config.settings import KINDS, read_policy_file
-from fusewire.scopes.orders import Orders, PauseOrder, change_orders
+from fusewire.scopes.order_changes import change_orders
+from fusewire.scopes.orders import Orders, PauseOrder
 from tests.helpers.project import Project
 
 ID = "git-safety"

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from fusewire.engine.breaker import Breaker
-from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, change_orders
+from fusewire.scopes.order_changes import change_orders
+from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder
 from fusewire.stores.rows import DecisionRow
 from fusewire.util.worktrees import project_key
 from tests.helpers.project import Project

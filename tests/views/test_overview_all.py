@@ -12,7 +12,8 @@ import pytest
 
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, change_orders
+from fusewire.scopes.order_changes import change_orders
+from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder
 from fusewire.views.overview_all import Everything
 from fusewire.views.overview_folder import OverviewFolder
 from tests.helpers.many_projects import (

@@ -10,7 +10,8 @@ import pytest
 
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.engine.breaker import Breaker
-from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, change_orders, orders_path
+from fusewire.scopes.order_changes import change_orders
+from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, orders_path
 from fusewire.util.durations import format_time
 from tests.helpers.agents.run_stage import staged
 from tests.helpers.paying import Paying
