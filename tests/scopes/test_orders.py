@@ -16,7 +16,7 @@ from fusewire.config import user_state_folder
 from fusewire.core.events import Event
 from fusewire.scopes import once, order_changes, orders
 from fusewire.scopes.orders import COPY, HaltOrder, OnceAllowed, PauseOrder, halt_of, paused_rules, read_orders
-from fusewire.scopes.register import note_session, resolve_session
+from fusewire.scopes.register import note_session
 from fusewire.scopes.user import open_user_store
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.files import FileLock
@@ -272,20 +272,6 @@ def test_what_was_allowed_ends_after_ten_minutes() -> None:
     key = once.call_key(call())
     order_changes.allow_once(OnceAllowed(key, "s1", now + 600, code, "kim"), "guard.rm", now)
     assert not order_changes.take_once(key, "t", now + 600)
-
-
-# -- sessions by the beginning of their id --------------------------------------------------------------------
-
-
-def test_a_session_is_found_by_the_beginning_that_no_other_has() -> None:
-    known = ["479528ae-91f4", "479999", "5"]
-    assert resolve_session("4795", known) == "479528ae-91f4"
-    assert resolve_session("5", [*known, "55"]) == "5", "a whole id is no beginning"
-    with pytest.raises(NotFound, match="2 sessions begin with '479'"):
-        resolve_session("479", known)
-    for wrong in ("", "6"):
-        with pytest.raises(NotFound, match="no session begins"):
-            resolve_session(wrong, known)
 
 
 # -- killed in the middle -------------------------------------------------------------------------------------
