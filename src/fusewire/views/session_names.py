@@ -58,7 +58,7 @@ class SessionFacts:
     @property
     def words(self) -> str:
         """The name in a sentence: `session claude "fix the login test" (479528ae)`."""
-        return f"session {self.name.removeprefix('session ')}"
+        return f"session {self.name.removeprefix('session ')}" if self.agent or self.prompt else f"session {self.short}"
 
     @property
     def name_without_prompt(self) -> str:
