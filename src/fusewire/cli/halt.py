@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fusewire.config.rules import Rules
 
 #: Beginnings of rules that are no circuits.
-_OTHER_RULES = ("guard.", "scope.")
+_OTHER_RULES = ("guard.", "scope.", "budget:")
 
 #: When agents stop, and when the one of a session does.
 _STOPS = ("Each stops at its next call, and fusewire run at once.", "It stops at its next call.")

@@ -136,7 +136,8 @@ class Decisions:
             mode=self._breaker.rules.mode(row.rule),
             also=_others(data.get("also")),
             message=_text(data, "text"),
-            docs=_DOCS + (_PAGES.get(row.rule) or _PAGES.get(row.rule.partition(".")[0], _OF_CONSTRAINTS)),
+            docs=_DOCS
+            + (_PAGES.get(row.rule) or _PAGES.get(row.rule.partition(":")[0].partition(".")[0], _OF_CONSTRAINTS)),
         )
 
     def _shared(self, number: int, row: DecisionRow) -> dict[str, Any]:
@@ -207,10 +208,11 @@ def _once(code: str, now: float) -> Iterable[str]:
 def _lifting(row: DecisionRow) -> Iterable[str]:
     """What lifts any halt, and any rule but those that keep the breaker itself."""
     rule = row.rule
-    if row.kind == "halted" and not rule.startswith(("fusewire.", "tool.spend")):
+    if row.kind == "halted" and not rule.startswith(("fusewire.", "tool.spend", "budget:")):
         yield "the session goes on when a person writes to the agent in it"
     if rule and not rule.startswith("fusewire."):
-        yield f'a person can run: fusewire pause {rule.partition(":")[0]} --for 1h --reason "..."'
+        named = rule if rule.startswith("budget:") else rule.partition(":")[0]
+        yield f'a person can run: fusewire pause {named} --for 1h --reason "..."'
 
 
 def _others(stored: object) -> list[str]:

@@ -36,10 +36,10 @@ _ASKED = 7 * 86400
 #: The share of a limit on spend from which on a person is told.
 _NEAR = 0.8
 
-StopKind = Literal["halt", "question", "session", "provider", "circuit", "budget", "pause", "damage"]
+StopKind = Literal["halt", "question", "session", "provider", "circuit", "budget", "near", "pause", "damage"]
 
 #: Kinds that are told beside what is stopped: nothing waits for them.
-_NO_STOPS = ("budget", "pause", "damage")
+_NO_STOPS = ("near", "pause", "damage")
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,9 @@ def _budgets(seen: Seen) -> Iterator[Stopped]:
     for use, _ in outlook(seen.breaker, seen.now).budgets:
         if use.is_reached or use.share >= use.budget.warn:
             since = show_time(use.since) if use.since else None
-            yield Stopped("budget", f"budget {use.budget.name}", use.words(), since, None, raise_command(use))
+            until = show_time(use.until) if use.until and use.is_reached else None
+            kind: StopKind = "budget" if use.is_reached else "near"
+            yield Stopped(kind, f"budget {use.budget.name}", use.words(), since, until, raise_command(use))
 
 
 def _limits_on_spend(seen: Seen) -> Iterator[Stopped]:
@@ -184,7 +186,7 @@ def _limits_on_spend(seen: Seen) -> Iterator[Stopped]:
         if limit and _NEAR * allowed <= spent < allowed:
             where, option = LIMITS_ON_ALL[f"tool/spend_{span}"]
             why = f"${spent:.2f} of ${allowed:.2f} is spent"
-            yield Stopped("budget", f"the limit {where}", why, None, None, f'fusewire grant 5 {option} --reason "..."')
+            yield Stopped("near", f"the limit {where}", why, None, None, f'fusewire grant 5 {option} --reason "..."')
 
 
 def _name(seen: Seen, card: CircuitCard) -> str:
