@@ -19,6 +19,8 @@ from fusewire.agents.doctor import programs
 from fusewire.agents.gemini.trust import trust_problems, undecided
 from fusewire.agents.registry import CLIENTS
 from fusewire.cli.doctor import _mending
+from fusewire.config import user_state_folder
+from fusewire.scopes.user import database_path
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
 
@@ -522,3 +524,29 @@ def test_an_agent_may_look_and_its_own_variables_lead_no_canary_astray(project: 
     assert said.returncode == 0, said.stdout
     assert [one["canary"]["blocked"] for one in json.loads(said.stdout)["agents"]] == [True] * len(AGENTS)
     assert project.run("doctor", "--acknowledge", env=around).returncode == 3
+
+
+def own_findings(project: Project, *arguments: str) -> list[str]:
+    return [one["what"] for one in doctor(project, *arguments)["findings"] if one["about"] == "your own state"]
+
+
+def test_notices_of_the_person_s_own_store_are_shown_until_a_person_has_read_them(project: Project) -> None:
+    assert own_findings(project, "--acknowledge") == []
+    assert not os.path.exists(database_path()), "nothing is made by looking"
+    assert project.run("halt", "--reason", "x").returncode == 0
+    for name in ("user.db", "user.db-wal", "user.db-shm"):
+        Path(user_state_folder(), name).unlink(missing_ok=True)
+    Path(database_path()).write_text("no database")
+    (damage,) = own_findings(project)
+    assert "cannot be read" in damage
+    assert "see: fusewire doctor" not in damage
+    assert project.run("resume").returncode == 0  # writes, and rebuilds it
+    (notice,) = own_findings(project)
+    assert "user.db" in notice
+    assert own_findings(project, "--acknowledge") == []
+    assert own_findings(project) == []
+
+
+def test_what_is_halted_is_said_by_the_doctor_too(project: Project) -> None:
+    assert project.run("halt", "--reason", "the release").returncode == 0
+    assert "HALTED: the agents of project" in project.run("doctor").stderr

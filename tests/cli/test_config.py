@@ -221,3 +221,29 @@ def test_the_schema_is_printed_as_json(project: Project) -> None:
     plain = project.run("config", "schema")
     assert json.loads(plain.stdout)["$schema"].endswith("2020-12/schema")
     assert project.run("config", "schema", "--json").stdout == plain.stdout
+
+
+def test_budgets_and_plans_are_shown_with_the_file_they_come_from(project: Project) -> None:
+    own = user_file()
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text('[budgets.day]\nper = "day"\nusd = 10\n[plan]\nname = "max-5x"\nwindow_tokens = 500000\n')
+    (project.root / "fusewire.toml").write_text(
+        '[budgets.branch]\nper = ["branch", "week"]\nusd = 2\n[budgets.day]\nper = "day"\nusd = 999\n'
+    )
+    tables = {one["name"]: one["settings"] for one in project.json("config", "show")["tables"]}
+    assert [(one["key"], one["value"], one["source"]) for one in tables["budgets.day"]] == [
+        ("per", "day", str(own)),
+        ("usd", 10, str(own)),
+    ]
+    assert {one["source"] for one in tables["budgets.branch"]} == {"fusewire.toml"}
+    assert [one["key"] for one in tables["plan"]] == ["name", "window_tokens"]
+    assert "provider" not in tables, "a table in which nobody can set anything"
+    assert "branch.usd" in project.run("config", "show", "budgets").stdout
+    assert "max-5x" in project.run("config", "show", "plan").stdout
+    for name in ("budgets.day", "budget:day"):
+        assert project.json("config", "show", name)["config"]["usd"]["value"] == 10.0
+
+
+def test_a_project_without_a_budget_says_so(project: Project) -> None:
+    done = project.run("config", "show", "budgets")
+    assert (done.returncode, done.stdout) == (0, "budgets\nNo table [budgets] is set: docs/spend.md\n")

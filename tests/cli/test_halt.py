@@ -15,6 +15,7 @@ from fusewire.config import user_state_folder
 from fusewire.scopes.orders import read_orders
 from tests.helpers.clients import Client
 from tests.helpers.project import Project
+from tests.helpers.session_hook import Session
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 
@@ -63,8 +64,8 @@ def test_a_session_is_named_by_the_beginning_of_its_id(project: Project) -> None
     [
         (["halt"], 2, "--reason"),
         (["halt", "--reason", "  "], 1, "the reason is empty"),
-        (["halt", "--session", "nobody", "--reason", "x"], 1, "no session begins with 'nobody'"),
-        (["halt", "--session", "", "--reason", "x"], 1, "no session begins with ''"),
+        (["halt", "--session", "nobody", "--reason", "x"], 1, "no session 'nobody' has been heard of"),
+        (["halt", "--session", "", "--reason", "x"], 1, "no session '' has been heard of"),
         (["halt", "--all", "--session", "x", "--reason", "x"], 2, "give only one of"),
         (["halt", "--project", "/nowhere", "--reason", "x"], 1, "no such folder: /nowhere"),
         (["resume", "--all", "--project"], 2, "give only one of"),
@@ -110,11 +111,11 @@ def test_resume_lifts_whatever_halts_here_and_says_what_holds_elsewhere(project:
 
 def test_every_front_end_says_who_is_halted_by_whom_why_and_since_when(project: Project) -> None:
     assert project.run("halt", "--reason", "the release is being cut").returncode == 0
-    for command in (["status"], ["doctor"], ["history", "loop/no_progress"]):
-        done = project.run(*command)
-        told = done.stdout + done.stderr
-        assert "HALTED: the agents of project" in told, command
+    for command in (["status", "--all"], ["doctor"], ["history", "loop/no_progress"]):
+        told = project.run(*command).stderr
+        assert told.count("HALTED: the agents of project") == 1, command
         assert "the release is being cut" in told
+        assert ", by " in told
         assert re.search(r" since \d\d:\d\d UTC", told)
         assert "fusewire resume" in told
     watch = project.run("watch", "--once").stdout
@@ -130,9 +131,8 @@ def test_a_pause_is_seen_everywhere_and_ends_with_a_command(project: Project) ->
     done = project.run("pause", "tool.repetition", "guard.*", "--for", "1h", "--reason", "polling")
     assert done.returncode == 0, done.stderr
     assert "tool.repetition, guard.* only log until" in done.stdout
-    for command in (["status"], ["doctor"]):
-        done = project.run(*command)
-        assert "PAUSED until" in done.stdout + done.stderr
+    for command in (["status", "--all"], ["doctor"]):
+        assert project.run(*command).stderr.count("PAUSED until") == 1
     assert "PAUSED until" in project.run("watch", "--once").stdout
     assert "paused: tool.repetition, guard.*" in project.run("statusline").stdout
     (told,) = project.json("pause", "--list")["pauses"]
@@ -174,8 +174,9 @@ def test_words_of_a_person_are_shown_as_text(project: Project) -> None:
 def test_a_damaged_record_is_said_by_every_command_and_mended_by_resume(project: Project) -> None:
     assert project.run("halt", "--reason", "x").returncode == 0
     Path(user_state_folder(), "orders.json").write_text("{")
-    told = project.run("status").stderr
+    told = project.run("log").stderr
     assert "cannot be read" in told
+    assert "cannot be read" in project.run("status").stdout
     assert "HALTED" in told
     assert project.run("resume").returncode == 0
     assert project.run("status").stderr == ""
@@ -193,3 +194,20 @@ def test_a_very_long_reason_is_cut_to_what_is_kept(project: Project) -> None:
     refused = Client("claude", project.root).shell("ls")
     assert len(refused.text) <= 600
     assert orders()["halts"][0]["reason"] == "x" * 300
+
+
+@pytest.mark.parametrize("command", ["status", "run -- true", "loop begin", "wait --until-reset -- true"])
+def test_one_command_says_a_halt_once(project: Project, command: str) -> None:
+    """What its own output says of it is not repeated behind it."""
+    assert project.run("halt", "--reason", "the release is being cut").returncode == 0
+    done = project.run(*command.split())
+    assert (done.stdout + done.stderr).count("the release is being cut") == 1
+
+
+def test_a_halted_session_is_called_by_its_name(project: Project) -> None:
+    Session(project, SESSION).says("fix the login")
+    done = project.run("halt", "--session", SESSION[:6], "--reason", "wrong branch")
+    assert 'Halted: session claude "fix the login" (' in done.stdout
+    assert "It stops at its next call." in done.stdout
+    assert 'HALTED: session claude "fix the login" (' in project.run("log").stderr
+    assert 'Lifted the halt of session claude "fix the login" (' in project.run("resume").stdout

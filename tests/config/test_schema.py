@@ -36,6 +36,7 @@ VALID = [
     '[rules]\n"tool.*" = "log"\n"guard.git.clean" = "off"\n',
     '[prices."my-model"]\ninput = 1\noutput = 2.5\nabove_input_tokens = 200000\nlong = { input = 3 }\n',
     '[notify]\nattempts = 5\n[notify.targets.me]\nurl = "desktop:"\nseverity = "alert"\n',
+    '[budgets.b]\nper = ["project", "week"]\ntokens = 5\nwarn = 0.5\nagent = "codex"\n',
     commented_file("x"),
     re.sub(r"(?m)^#", "", commented_file("x")),
 ]
@@ -102,3 +103,16 @@ def test_the_tables_with_names_of_a_persons_own_are_in_it() -> None:
 
 def test_it_is_a_schema_itself() -> None:
     jsonschema_rs.meta.validate(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_valid"),
+    [
+        ('[plan]\nname = "max-5x"\nwindow_tokens = 500000\n[plan.codex]\nname = "pro"\n', True),
+        ("[plan]\nwindow_tokens = 0.5\n", False),
+        ('[plan.codex]\nnmae = "pro"\n', False),
+    ],
+)
+def test_a_person_s_plan_is_described_too(content: str, is_valid: bool) -> None:
+    """A project cannot have one, so that the schema of both files cannot say where it belongs."""
+    assert JUDGE.is_valid(tomllib.loads(content)) == is_valid

@@ -13,7 +13,7 @@ from fusewire.scopes.user import open_user_store
 from tests.helpers.clients import CLIENTS, Client, HookAnswer, answered
 from tests.helpers.project import Project
 
-CODE = re.compile(r"fusewire allow-once ([A-Z2-9]{8})$")
+CODE = re.compile(r"fusewire allow-once ([A-Z2-9]{5})(\nWhy: fusewire why \1)?\s*$")
 
 
 @pytest.fixture
@@ -59,8 +59,21 @@ def test_the_call_passes_once_after_a_person_has_typed_the_code(client: Client, 
 
 
 def test_until_a_person_has_typed_it_the_code_changes_nothing(client: Client) -> None:
-    first = code_in(client.shell("rm specs/a.md"))
-    assert code_in(client.shell("rm specs/a.md", "call_2")) == first
+    code_in(client.shell("rm specs/a.md"))
+    assert not client.shell("rm specs/a.md", "call_2").allowed
+
+
+def test_a_call_that_was_refused_twice_has_two_codes_and_passes_once(attended: Project) -> None:
+    """Whichever of them the person has before the eyes; the other one is used up with it."""
+    client = Client("claude", attended.root)
+    codes = [code_in(client.shell("rm specs/a.md", f"call_{number}")) for number in range(2)]
+    assert codes[0] != codes[1]
+    assert f"fusewire allow-once {codes[0]}" in attended.run("why", codes[0]).stdout
+    allow(attended, codes[0])
+    assert attended.run("allow-once", codes[1]).returncode == 1
+    assert client.shell("rm specs/a.md", "call_3").allowed
+    assert not client.shell("rm specs/a.md", "call_4").allowed
+    assert "allow-once" not in attended.run("why", codes[0]).stdout
 
 
 def test_an_edit_tool_s_call_passes_too(client: Client, attended: Project) -> None:
@@ -109,7 +122,6 @@ def test_what_it_changed_is_not_undone_and_the_next_loss_is(attended: Project) -
 def test_a_call_that_was_refused_until_the_session_was_halted_passes(attended: Project) -> None:
     client = Client("claude", attended.root)
     codes = {code_in(client.shell("rm specs/a.md", f"call_{number}")) for number in range(3)}
-    assert len(codes) == 1
     assert not client.shell("make", "call_5").allowed, "the session is halted"
     allow(attended, codes.pop())
     assert client.shell("rm specs/a.md", "call_6").allowed

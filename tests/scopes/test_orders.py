@@ -16,7 +16,7 @@ from fusewire.config import user_state_folder
 from fusewire.core.events import Event
 from fusewire.scopes import once, order_changes, orders
 from fusewire.scopes.orders import COPY, HaltOrder, OnceAllowed, PauseOrder, halt_of, paused_rules, read_orders
-from fusewire.scopes.register import note_session, resolve_session
+from fusewire.scopes.register import note_session
 from fusewire.scopes.user import open_user_store
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.files import FileLock
@@ -236,10 +236,11 @@ def test_the_order_of_arguments_makes_no_other_call() -> None:
     assert once.call_key(first) == once.call_key(second)
 
 
-def test_the_same_refusal_has_the_same_code_and_another_call_another_one() -> None:
-    code = once.offer(call(), "/p", "guard.rm", "no", 1000.0)
-    assert once.offer(call(), "/p", "guard.rm", "no", 1300.0) == code
-    assert once.offer(call("rm specs/b.md"), "/p", "guard.rm", "no", 1300.0) != code
+def test_the_code_is_that_of_the_decision_unless_it_stands_for_another_call() -> None:
+    code = once.offer(call(), "/p", "guard.rm", "no", 1000.0, "K7QXM")
+    assert code == "K7QXM"
+    assert once.offer(call(), "/p", "guard.rm", "no", 1000.0, "K7QXM") == code
+    assert once.offer(call("rm specs/b.md"), "/p", "guard.rm", "no", 1300.0, "K7QXM") != code
     store = open_user_store()
     assert once.find(store, code, 1899.0)["call"] == "rm specs/a.md"
     assert once.find(store, code, 1900.0) == {}
@@ -250,6 +251,10 @@ def test_offers_are_bounded() -> None:
     for number in range(130):
         once.offer(call(f"rm {number}"), "/p", "guard.rm", "no", 1000.0 + number / 1000)
     assert len(open_user_store().remembered(once.OFFER)) <= 101
+    for number in range(30):  # the same call again and again does not drive out the others
+        once.offer(call("rm 129"), "/p", "guard.rm", "no", 1001.0 + number)
+    assert once.find(open_user_store(), once.offer(call("rm 120"), "/p", "guard.rm", "no", 1040.0), 1040.0)
+    assert len(once.offers_of(open_user_store(), once.call_key(call("rm 129")), 1040.0)) <= 5
 
 
 def test_a_code_is_used_up_by_the_person_and_what_it_allows_by_one_call() -> None:
@@ -272,20 +277,6 @@ def test_what_was_allowed_ends_after_ten_minutes() -> None:
     key = once.call_key(call())
     order_changes.allow_once(OnceAllowed(key, "s1", now + 600, code, "kim"), "guard.rm", now)
     assert not order_changes.take_once(key, "t", now + 600)
-
-
-# -- sessions by the beginning of their id --------------------------------------------------------------------
-
-
-def test_a_session_is_found_by_the_beginning_that_no_other_has() -> None:
-    known = ["479528ae-91f4", "479999", "5"]
-    assert resolve_session("4795", known) == "479528ae-91f4"
-    assert resolve_session("5", [*known, "55"]) == "5", "a whole id is no beginning"
-    with pytest.raises(NotFound, match="2 sessions begin with '479'"):
-        resolve_session("479", known)
-    for wrong in ("", "6"):
-        with pytest.raises(NotFound, match="no session begins"):
-            resolve_session(wrong, known)
 
 
 # -- killed in the middle -------------------------------------------------------------------------------------

@@ -306,10 +306,8 @@ def test_orders_of_the_person_are_shown_until_they_end(code: Path) -> None:
     change_orders(give, [], now - 10)
     overview = everything.refresh()
     assert overview.headline.startswith("All agents are halted; ")
-    assert [(one.kind, one.rules, one.reason) for one in overview.orders] == [
-        ("halt", [], "lunch"),
-        ("pause", ["guard.*"], "a move"),
-    ]
+    assert [(one.scope, one.reason) for one in overview.orders.halts] == [("all", "lunch")]
+    assert [(one.rules, one.reason) for one in overview.orders.pauses] == [(["guard.*"], "a move")]
 
 
 def test_a_damaged_register_keeps_what_was_known_and_is_said(code: Path) -> None:

@@ -11,7 +11,14 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
 from fusewire.breakers.session.ended import EndedSessions
-from fusewire.cli.common import archiving_retired, check_days, circuit_command, print_json, show_result
+from fusewire.cli.common import (
+    archiving_retired,
+    check_days,
+    circuit_command,
+    orders_told,
+    print_json,
+    show_result,
+)
 from fusewire.cli.standing import standing_lines
 from fusewire.cli.streams import tell, warn
 from fusewire.core.decision import PUBLIC_STATE, Decision, merge
@@ -59,6 +66,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     if circuit is not None and circuit != "loop":
         return _status_of(breaker, resolve_ids(breaker, circuit), as_json)
     if circuit is None and not (everything or as_json):
+        orders_told()
         tell(*standing_lines(standing(breaker), breaker.engine.clock()))
         return 0
     from fusewire.breakers.loop.overview import overview

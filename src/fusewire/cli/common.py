@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from fusewire.breakers.session.ordered import RULE as HALTED_BY_PERSON
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import Rules, find_project, load_rules
 from fusewire.core.decision import Blocked, Decision
@@ -24,8 +25,8 @@ from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
 
-#: In the context of a command that has told the warnings itself.
-_TOLD = "fusewire.warnings_told"
+#: In the context of a command that has told the warnings, or what a person has ordered, itself.
+_TOLD, _ORDERS_TOLD = "fusewire.warnings_told", "fusewire.orders_told"
 
 #: Warnings of the configuration that one command shows; the doctor shows all.
 _MOST_WARNINGS = 10
@@ -73,8 +74,7 @@ def with_breaker(command: Command) -> Command:
 
                 raise NotFound(f"{error}{hint(breaker, options.get('circuit') or '')}") from None
             finally:
-                if not click.get_current_context().meta.get(_TOLD):
-                    show_warnings(breaker)
+                show_warnings(breaker)
 
     return wrapped
 
@@ -163,6 +163,11 @@ def warnings_told() -> None:
     click.get_current_context().meta[_TOLD] = True
 
 
+def orders_told() -> None:
+    """The same for what a person has ordered."""
+    click.get_current_context().meta[_ORDERS_TOLD] = True
+
+
 def require_not_halted(root: str) -> None:
     """Blocked, if a person has halted the agents of this project: nothing begins meanwhile."""
     from fusewire.breakers.session.ordered import halt_here
@@ -173,14 +178,18 @@ def require_not_halted(root: str) -> None:
 
 
 def show_warnings(breaker: Breaker) -> None:
+    """What a person has ordered here, and what is wrong; not what the command has told already."""
     from fusewire.views.orders import orders_view
 
+    told = click.get_current_context().meta
+    if breaker.root is not None and not told.get(_ORDERS_TOLD):
+        tell(*map(in_line, orders_view(breaker.root).lines), err=True, fg="red")
+    if told.get(_TOLD):
+        return
     known, found, configured = notices(breaker), warnings(breaker), len(breaker.rules.warnings)
     if configured > _MOST_WARNINGS:
         more = f"and {counted(configured - _MOST_WARNINGS, 'more setting')} that cannot be used: fusewire doctor"
         found[_MOST_WARNINGS:configured] = [more]
-    if breaker.root is not None:
-        tell(*map(in_line, orders_view(breaker.root).lines), err=True, fg="red")
     hint = " (seen it? fusewire doctor --acknowledge)"
     warn(*(f"{warning}{hint if warning in known else ''}" for warning in found))
 
@@ -236,6 +245,8 @@ def show_refusal(as_json: bool, decision: Decision, now: float) -> int:
 def tell_stops(decisions: Iterable[Decision], now: float) -> None:
     """Print what stops the work, each with what to do."""
     for decision in decisions:
+        if decision.rule == HALTED_BY_PERSON:
+            orders_told()
         tell(*message_lines(decision, now), fg="red", err=True)
 
 

@@ -132,7 +132,8 @@ def init_command(project: str | None, user: bool, as_json: bool) -> int:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "x", encoding="utf-8") as file:
-            file.write(commented_file("your settings in all projects" if user else "the settings of this project"))
+            what = "your settings in all projects" if user else "the settings of this project"
+            file.write(commented_file(what, is_persons=user))
     except FileExistsError:
         raise FusewireError(f"{path} is there already; nothing was written") from None
     what = f"Wrote {path}: every setting with its default. It changes nothing until you edit it."

@@ -15,15 +15,15 @@ from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.installer import fill_cache, lacks_cache
 from fusewire.cli.common import print_json, project_command, warnings_told
-from fusewire.cli.streams import tell
+from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.guard.calls import base, is_fallback
 from fusewire.guard.sandbox.support import Support, support
+from fusewire.scopes.user import database_path, open_user_store
 from fusewire.util.durations import counted
+from fusewire.util.errors import StoreError
 from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
-from fusewire.util.text import in_line
-from fusewire.views.orders import orders_view
 from fusewire.views.warnings import ACKNOWLEDGED, alerts, notices, warnings
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         with breaker.store.transact() as transaction:
             transaction.remember(ACKNOWLEDGED, {}, breaker.engine.clock())
             count += transaction.acknowledge()
+        count += _acknowledge_own()
         tell(f"{counted(count, 'notice')} acknowledged by {actor}", err=True)
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
@@ -68,6 +69,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     damage += [what for what, _ in blocked]
     known = notices(breaker)
     findings += [DoctorFinding("project", one, _answering(one, known)) for one in warnings(breaker)]
+    findings += _own_state()
     findings += [finding for checkup in checkups for finding in checkup.findings]
     if mode == "require" and not sandbox:
         findings.append(DoctorFinding("sandbox", f"it is required, and there is none: {sandbox.reason}", sandbox.help))
@@ -97,7 +99,6 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     tell(*columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in here) if here else ())
     if absent := [one.client.name for one in checkups if one not in here]:
         tell(f"{'not here':<11}  {', '.join(absent)} (not on the PATH)")
-    tell(*(f"{'orders':<11}  {in_line(text)}" for text in orders_view(root).lines))
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     warnings_told()
     for finding in findings:
@@ -109,6 +110,34 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     for checkup in checkups:
         tell(*(f"  note on {checkup.client.name}: {note}" for note in checkup.notes))
     return 1 if findings else 0
+
+
+def _own_state() -> list[DoctorFinding]:
+    """What is wrong with the person's own store, and what it has to say."""
+    try:
+        if not os.path.lexists(database_path()):
+            return []
+        store = open_user_store(read_only=True)
+        found, told = store.verify(), store.notices()
+    except StoreError as error:
+        found, told = [str(error).removesuffix("; see: fusewire doctor")], []
+    read = "fusewire doctor --acknowledge (once you have read it)"
+    mend = "fusewire doctor --acknowledge (what can be read of it is kept)"
+    return [DoctorFinding("your own state", one, mend) for one in found] + [
+        DoctorFinding("your own state", one, read) for one in told
+    ]
+
+
+def _acknowledge_own() -> int:
+    """The same for the person's own store; a damaged one is rebuilt by that."""
+    try:
+        if not os.path.lexists(database_path()):
+            return 0
+        with open_user_store().transact() as transaction:
+            return transaction.acknowledge()
+    except StoreError as error:
+        warn(str(error))
+        return 0
 
 
 def _sandbox(found: Support, mode: str) -> str:

@@ -15,19 +15,23 @@ from fusewire.cli.streams import tell, warn
 from fusewire.scopes import order_changes as changes
 from fusewire.scopes.orders import ALL, PROJECT, SESSION, HaltOrder, OnceAllowed, PauseOrder
 from fusewire.util.durations import counted, format_time
-from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.local_time import local_time
 from fusewire.util.text import in_line
 from fusewire.util.worktrees import project_key
 from fusewire.views.models import to_json
-from fusewire.views.orders import orders_view, project_of
+from fusewire.views.orders import orders_view, project_of, whose
+from fusewire.views.session_names import SessionNames
 
 if TYPE_CHECKING:
     from fusewire.cli.common import Command
     from fusewire.config.rules import Rules
 
 #: Beginnings of rules that are no circuits.
-_OTHER_RULES = ("guard.", "scope.")
+_OTHER_RULES = ("guard.", "scope.", "budget:")
+
+#: When agents stop, and when the one of a session does.
+_STOPS = ("Each stops at its next call, and fusewire run at once.", "It stops at its next call.")
 
 
 class OrderScope:
@@ -49,7 +53,9 @@ class OrderScope:
     def words(self) -> str:
         if self.scope == ALL:
             return "all of your agents"
-        return f"session {self.key}" if self.scope == SESSION else f"the agents of {self.project}, in all worktrees"
+        if self.scope == SESSION:
+            return whose(self.scope, self.key)
+        return f"the agents of {self.project}, in all worktrees"
 
     def fits(self, order: HaltOrder | PauseOrder) -> bool:
         """Whether an order is one of those that are meant: without a scope, whatever holds here."""
@@ -64,16 +70,9 @@ def _session(given: str, root: str) -> str:
     """The session with this id, or with the only id that begins so, of all that the person or the project has had."""
     from fusewire.breakers.session.names import session_ids
     from fusewire.engine.breaker import Breaker
-    from fusewire.scopes.register import resolve_session, sessions
-    from fusewire.scopes.user import open_user_store
 
-    try:
-        known = list(sessions(open_user_store(read_only=True)))
-    except StoreError as error:
-        warn(str(error))
-        known = []
     with Breaker.open(project=root, read_only=True) as breaker:
-        return resolve_session(given, [*known, *session_ids(breaker.store)])
+        return SessionNames(None, time.time()).resolve(given, session_ids(breaker.store))
 
 
 def _for_scope(command: Command) -> Command:
@@ -119,7 +118,7 @@ def halt_command(scope: OrderScope, reason: str, as_json: bool) -> int:
         as_json,
         {**_facts(scope), "reason": order.reason, "by": by, "at": format_time(order.at)},
         f"Halted: {scope.words}.",
-        f"Each stops at its next call, and fusewire run at once. To go on: fusewire resume{_as_option(scope)}",
+        f"{_STOPS[scope.scope == SESSION]} To go on: fusewire resume{_as_option(scope)}",
     )
 
 
@@ -131,7 +130,9 @@ def resume_command(scope: OrderScope, reason: str, as_json: bool) -> int:
     by = require_person("`fusewire resume`", scope.root)
     lifted = changes.resume(scope.fits, scope.root, " ".join(reason.split()), by, time.time())
     lines = [
-        f"Lifted the halt of {_name(one)} (by {one.by} since {local_time(one.at)}: {in_line(one.reason)})."
+        in_line(
+            f"Lifted the halt of {whose(one.scope, one.key)} (by {one.by} since {local_time(one.at)}: {one.reason})."
+        )
         for one in lifted
     ]
     left = orders_view(None, everything=True).halts
@@ -259,10 +260,6 @@ def _rule(given: str, rules: Rules) -> str:
     near = difflib.get_close_matches(given, [*known, *rules.constraints, "guard.*", "scope.*"], n=1)
     hint = f"did you mean {near[0]}?" if near else "see: fusewire status --all"
     raise NotFound(f"no such rule: {in_line(given)}; {hint}")
-
-
-def _name(order: HaltOrder) -> str:
-    return "all agents" if order.scope == ALL else f"{order.scope} {order.key}"
 
 
 def _as_option(scope: OrderScope) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections import deque
@@ -210,7 +211,7 @@ def _again(view: DecisionInFull) -> str:
     if view.until is None or view.retry_after is None:
         return ""
     when = local_time(parse_time(view.until))
-    return f"at {when} (in {show_duration(view.retry_after)})" if view.retry_after else f"since {when}"
+    return f"at {when} (in {show_duration(math.ceil(view.retry_after))})" if view.retry_after else f"since {when}"
 
 
 def _setting(table: str, key: str, value: object, source: str) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_outside_loop, require_person
-from fusewire.cli.common import duration, print_json, project_command, show_warnings
+from fusewire.breakers.session.ordered import RULE as HALTED_BY_PERSON
+from fusewire.breakers.session.ordered import halt_here
+from fusewire.cli.common import duration, orders_told, print_json, project_command, show_warnings
 from fusewire.cli.keyboard import Keyboard
 from fusewire.cli.plain import KEPT, PlainView, QuietView
 from fusewire.cli.run_summary import VERDICTS, summary_files, write_summary
@@ -112,7 +114,8 @@ def run_command(
         if calls > calls_limit(breaker.rules):
             require_person("raising the limit of calls", breaker.root)
         loop.limit_calls(calls)
-    show_warnings(breaker)
+    if halt_here(loop.root) is None:  # which says so itself
+        show_warnings(breaker)
     outcome = supervise(loop, _options(loop, command, here, **options), quiet=as_json)
     reported = report(loop, outcome)
     for path in files:
@@ -177,11 +180,15 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
     verdict = VERDICTS[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = counted(outcome.iterations, "iteration")
-    say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}".split("\n"))
+    stop = outcome.decision
+    why = "" if stop is not None and stop.rule == HALTED_BY_PERSON else f": {outcome.reason}"
+    say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}{why}".split("\n"))
     if outcome.question:
         say(f"Question: {outcome.question}")
-    if outcome.decision is not None:
-        say(*message_lines(outcome.decision, loop.engine.clock()))
+    if stop is not None:
+        say(*message_lines(stop, loop.engine.clock()))
+    if not why:
+        orders_told()
     if outcome.code == 130:
         say(f"Nothing is lost: {KEPT}")
 

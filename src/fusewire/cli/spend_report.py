@@ -17,6 +17,7 @@ from fusewire.util.durations import show_time
 from fusewire.util.tables import columns
 from fusewire.util.text import in_line
 from fusewire.util.worktrees import project_key
+from fusewire.views.session_names import SessionNames
 from fusewire.views.spend import Spent, budget_json, outlook, today, zone_of
 from fusewire.views.spend_report import SpendReport, TranscriptRows, from_ledger, label_sessions, report, stretch_of
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from fusewire.engine.breaker import Breaker
 
-#: Characters of a session's first prompt.
-_LABEL = 30
+#: What stands above the first column, where it is not what the report is by.
+_COLUMNS = {"today": "day", "daily": "day", "weekly": "week from", "monthly": "month", "blocks": "window from"}
 
 _HEADINGS = ("input", "output", "cache read", "cache write", "calls", "usd")
 
@@ -53,15 +54,15 @@ def show_report(
         found = TranscriptRows(kind, prices)
         rows = (row for row in found.of(_counted(paths)) if begin <= row[0] < end)
         shown = report(kind, rows, prices, found.problems)
-        where = "in transcripts"
+        where = "in the transcripts"
     else:
         condition = {} if everything else {"project": project_key(breaker.root or "")}
         store = open_user_store(read_only=True)
         shown = report(kind, from_ledger(store, kind, begin, end, condition), prices, [])
         if kind == "session":
-            label_sessions(shown, store)
+            label_sessions(shown, SessionNames(None, now))
         store.close()
-        where = "in all projects" if everything else "in this project, with its worktrees"
+        where = "in all projects" if everything else "in this project with its worktrees"
     if as_json:
         print_json({**shown.to_json(), "at_list_price": True, "plan": breaker.rules.plans or None})
     elif as_csv:
@@ -84,11 +85,12 @@ def _counted(paths: tuple[str, ...]) -> Iterator[str]:
 
 def _table(shown: SpendReport, where: str, now: float, breaker: Breaker) -> None:
     if not shown.lines:
-        tell(f"Nothing was spent {where} in that time, as far as the hooks have counted.")
+        source = "" if "transcripts" in where else ", as far as the hooks have counted"
+        tell(f"Nothing was spent {where}{source}.")
         return
-    rows: list[tuple[str, ...]] = [(shown.kind, *_HEADINGS)]
+    rows: list[tuple[str, ...]] = [(_COLUMNS.get(shown.kind, shown.kind), *_HEADINGS)]
     for line in shown.lines:
-        name = f"{line.name} {line.label[:_LABEL]}".strip()
+        name = line.label or line.name
         rows.append((name, *_cells(line.spent)))
         rows += [(f"  {name}", *_cells(part)) for name, part in sorted(line.parts.items())]
     rows.append(("total", *_cells(shown.total)))

@@ -24,6 +24,7 @@ _STATES = {
     "question": "asked",
     "pause": "only logged",
     "budget": "counted",
+    "near": "counted",
 }
 
 

@@ -12,10 +12,10 @@ from fusewire.core.budget import COUNTED, PERIODS, SCOPES, SpendBudget
 from fusewire.util.errors import ConfigError
 
 _KEYS = ("per", *COUNTED, "warn", "agent")
-_PLAN_KEYS = ("name", "window_tokens", "week_tokens")
-_MOST = 1e15
+PLAN_KEYS = ("name", "window_tokens", "week_tokens")
+MOST = 1e15
 _MOST_BUDGETS = 50
-_LONGEST = 64
+LONGEST = 64
 
 
 def put_budgets(budgets: dict[str, SpendBudget], table: object, source: str) -> Iterator[ConfigError]:
@@ -28,7 +28,7 @@ def put_budgets(budgets: dict[str, SpendBudget], table: object, source: str) -> 
         return
     is_persons = os.path.isabs(source)
     for name, words in table.items():
-        section = f"[budgets.{str(name)[:_LONGEST]}]"
+        section = f"[budgets.{str(name)[:LONGEST]}]"
         problem = check_name(name, source)
         if problem is not None:
             yield ConfigError(source, "[budgets]", name, problem.allowed)
@@ -45,6 +45,15 @@ def put_budgets(budgets: dict[str, SpendBudget], table: object, source: str) -> 
                 budgets[name] = _budget(name, words, is_persons)
 
 
+def budget_words(budget: SpendBudget) -> dict[str, Any]:
+    """The settings of a budget as a file has them."""
+    per = budget.per[0] if len(budget.per) == 1 else list(budget.per)
+    limits = {what: int(limit) if limit == int(limit) else limit for what, limit in budget.limits}
+    agent = {"agent": budget.agent} if budget.agent else {}
+    warn = {"warn": budget.warn} if budget.warn != SpendBudget.warn else {}
+    return {"per": per, **limits, **warn, **agent}
+
+
 def _problems(words: Mapping[str, Any], source: str, section: str) -> Iterator[ConfigError]:
     per = _per(words)
     names = (*SCOPES, *PERIODS)
@@ -57,11 +66,11 @@ def _problems(words: Mapping[str, Any], source: str, section: str) -> Iterator[C
             yield ConfigError(source, f"{section} per", value, f"one of {', '.join(names)}, or a list of them")
         elif key == "per" and (len(set(per) & set(PERIODS)) > 1 or ("user" in per and len(set(per) & set(SCOPES)) > 1)):
             yield ConfigError(source, f"{section} per", value, "one stretch of time, and `user` with no other scope")
-        elif key in COUNTED and not (type(value) in (int, float) and 0 < value <= _MOST):
+        elif key in COUNTED and not (type(value) in (int, float) and 0 < value <= MOST):
             yield ConfigError(source, f"{section} {key}", value, "a number above 0")
         elif key == "warn" and not (type(value) in (int, float) and 0 < value <= 1):
             yield ConfigError(source, f"{section} warn", value, "a share of the limit, above 0 and up to 1")
-        elif key == "agent" and not (isinstance(value, str) and 0 < len(value) <= _LONGEST):
+        elif key == "agent" and not (isinstance(value, str) and 0 < len(value) <= LONGEST):
             yield ConfigError(source, f"{section} agent", value, "the name of an agent, such as claude")
     if not any(key in words for key in COUNTED):
         yield ConfigError(source, section, dict(words), f"at least one of {', '.join(COUNTED)}")
@@ -90,14 +99,14 @@ def put_plans(plans: dict[str, dict[str, Any]], table: object, source: str) -> I
         tables[""] = own
     for agent, words in tables.items():
         section = f"[plan.{agent}]" if agent else "[plan]"
-        wrong = [key for key in words if key not in _PLAN_KEYS]
-        bad = [key for key in _PLAN_KEYS[1:] if key in words and not (type(words[key]) is int and words[key] > 0)]
+        wrong = [key for key in words if key not in PLAN_KEYS]
+        bad = [key for key in PLAN_KEYS[1:] if key in words and not (type(words[key]) is int and words[key] > 0)]
         name = words.get("name")
         if wrong or bad:
             key = (wrong or bad)[0]
-            allowed = ", ".join(_PLAN_KEYS) if wrong else "a whole number of tokens above 0"
+            allowed = ", ".join(PLAN_KEYS) if wrong else "a whole number of tokens above 0"
             yield ConfigError(source, f"{section} {key}", words[key], allowed)
-        elif not (isinstance(name, str) and 0 < len(name) <= _LONGEST):
+        elif not (isinstance(name, str) and 0 < len(name) <= LONGEST):
             yield ConfigError(source, f"{section} name", name, 'the name of your plan, such as "max-5x"')
         else:
             plans[agent] = dict(words)

@@ -33,7 +33,7 @@ _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
 
 
 #: Tables that are no lists of settings.
-_OTHER_TABLES = ("prices", "breakers", "rules")
+_OTHER_TABLES = ("prices", "breakers", "rules", "budgets", "plan")
 
 #: What a rule may be set to, and rules that are no circuits of the policies.
 MODES = ("off", "log", "enforce")
@@ -57,7 +57,7 @@ class Rulebook:
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     #: rules that are only logged, or off: by pattern
     modes: dict[str, str] = field(default_factory=dict)
-    #: the file that says so of a model's price, or of a pattern of rules
+    #: the file that says so of a model's price, of a pattern of rules, of `budgets.NAME`, of `plan`
     sources: dict[str, str] = field(default_factory=dict)
     #: what may be spent, and what the person has subscribed to, by agent
     budgets: dict[str, SpendBudget] = field(default_factory=dict)
@@ -221,10 +221,14 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
         elif kind == "rules":
             book.warnings += _put_modes(book, table, source)
-        elif kind == "budgets":
-            book.warnings += put_budgets(book.budgets, table, source)
-        elif kind == "plan":
-            book.warnings += put_plans(book.plans, table, source)
+        elif kind in ("budgets", "plan"):
+            is_budgets = kind == "budgets"
+            tables: Mapping[str, Any] = book.budgets if is_budgets else book.plans
+            before = dict(tables)
+            put = put_budgets(book.budgets, table, source) if is_budgets else put_plans(book.plans, table, source)
+            book.warnings += put
+            changed = [name for name, words in tables.items() if words is not before.get(name)]
+            book.sources |= {f"{kind}.{name}".rstrip("."): source for name in changed}
         elif kind == "breakers":
             book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fusewire.config.budgets import LONGEST, MOST, PLAN_KEYS
 from fusewire.config.notify_targets import target_settings
 from fusewire.config.own_breakers import own_file
 from fusewire.config.prices import PRICE_KEYS, price_allowed
 from fusewire.config.rulebook import MODES
 from fusewire.config.settings import CONSECUTIVE, TABLES, Setting, read_policy_file
+from fusewire.core.budget import COUNTED, PERIODS, SCOPES
 from fusewire.core.money import KINDS
 from fusewire.util.durations import UNITS
 
@@ -20,6 +22,7 @@ _DURATION: Schema = {
     "pattern": rf"^\s*((\d+(\.\d*)?|\.\d+)({'|'.join(UNITS)})\s*)+$",
 }
 _CLOCK = r"\s*([01]?\d|2[0-3]):[0-5]\d\s*"
+_LABEL: Schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
 _WORD: Schema = {"type": "string", "pattern": r"\S"}
 
 #: Types of settings whose values need nothing of the setting itself.
@@ -57,6 +60,8 @@ def file_schema() -> Schema:
             **tables,
             "breakers": _named(_table(own_file().settings), "breakers of your own, the circuits own/NAME"),
             "rules": _named(rule, "rules, or patterns of them, such as tool.*, that are only logged or off"),
+            "budgets": _named(_budget(), "how much may be spent, by a name of your own"),
+            "plan": _plans(),
             "prices": _named(_prices(), "what a model costs, by its name; * at the end stands for any rest"),
         },
     }
@@ -90,6 +95,34 @@ def _of(setting: Setting) -> Schema:
         return {"type": "integer", "minimum": lowest, "maximum": highest}
     least: Schema = {"exclusiveMinimum": 0} if setting.least is None else {"minimum": lowest}
     return {"type": "number", **least, "maximum": highest}
+
+
+def _budget() -> Schema:
+    per: Schema = {"enum": [*SCOPES, *PERIODS]}
+    limit: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST}
+    properties: Schema = {
+        "per": {"anyOf": [per, {"type": "array", "items": per, "minItems": 1}], "description": "whose spend, and when"},
+        **{key: {**limit, "description": f"at most so many {key}"} for key in COUNTED},
+        "warn": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "description": "the share that is told"},
+        "agent": {**_LABEL, "description": "the spend of this agent only"},
+    }
+    limits = [{"required": [key]} for key in COUNTED]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "required": ["per"],
+        "anyOf": limits,
+    }
+
+
+def _plans() -> Schema:
+    """`[plan]` of all agents and `[plan.AGENT]`: tables in it are agents, whatever their names."""
+    tokens: Schema = {"type": "integer", "minimum": 1}
+    keys = {"name": _LABEL, **dict.fromkeys(PLAN_KEYS[1:], tokens)}
+    one = {"type": "object", "additionalProperties": False, "properties": keys, "required": ["name"]}
+    description = "your subscription, in your own config.toml; [plan.AGENT] for one agent"
+    return {"type": "object", "description": description, "properties": keys, "additionalProperties": one}
 
 
 def _prices() -> Schema:

@@ -25,6 +25,12 @@ _EXAMPLES = """
 [rules]
 ##"tool.repetition" = "log"  # off, log or enforce
 
+## How much may be spent, by a name of your own: docs/spend.md
+##[budgets.NAME]
+##per = ["project", "day"]  # task, session, branch, project or user; window, day, week or month
+##usd = 20                  # or tokens, calls, starts: at least one of them
+##warn = 0.8                # the share of it from which on agents are told
+
 ## What a model costs, in dollars per million tokens:
 ##[prices."my-model"]
 ##input = 3.0
@@ -32,8 +38,16 @@ _EXAMPLES = """
 """
 
 
-def commented_file(what: str) -> str:
-    """The text; `what` says whose settings they are."""
+_PLAN = """
+## Your subscription:
+##[plan]
+##name = "max-5x"
+##window_tokens = 500000    # and week_tokens, if you know them
+"""
+
+
+def commented_file(what: str, *, is_persons: bool = False) -> str:
+    """The text; `what` says whose settings they are. A plan is only in the person's own file."""
     parts = [_HEAD.format(what=what), *_lines({"profile": read_policy_file("tool").settings["profile"]})]
     for table in TABLES:
         settings = {key: one for key, one in read_policy_file(table).settings.items() if key != "profile"}
@@ -42,7 +56,7 @@ def commented_file(what: str) -> str:
     parts += _lines(target_settings(), "##[notify.targets.NAME]", "##")
     parts += ["", "## A breaker of your own, the circuit own/NAME:"]
     parts += _lines(own_file().settings, "##[breakers.NAME]", "##")
-    return "\n".join(parts) + "\n" + _EXAMPLES
+    return "\n".join(parts) + "\n" + _EXAMPLES + _PLAN * is_persons
 
 
 def _table(table: str, settings: Mapping[str, Setting]) -> Iterator[str]:

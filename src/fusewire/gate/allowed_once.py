@@ -50,7 +50,8 @@ def with_code(decision: Decision, event: Event, context: Context) -> Decision:
     if any(one.rule.startswith("guard.") for one in refusals) and _stays_refused(event, context):
         return decision
     try:
-        code = offer(event, context.root, decision.rule, decision.reason or decision.text, time.time())
+        reason = decision.reason or decision.text
+        code = offer(event, context.root, decision.rule, reason, time.time(), decision.code)
     except (FusewireError, OSError):
         return decision
     line = f"A person can let this call pass once, within 10 min, at a terminal: fusewire allow-once {code}"

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 OFFER = "once/"
 VALID = 600.0
 
-#: Characters of a code, none of which looks like another, and bytes of a call that are shown to the person.
+#: Characters of a code of our own, none of which looks like another, and bytes of a call that a person is shown.
 _LETTERS, _LENGTH = "ABCDEFGHJKMNPQRSTVWXYZ23456789", 8
 _SHOWN = 4000
 
-#: Offers that are remembered.
-_MOST = 100
+#: Offers that are remembered, and those for the same call.
+_MOST, _SAME = 100, 5
 
 
 def call_key(event: Event) -> str:
@@ -47,8 +47,8 @@ def _canonical(value: Any) -> str:
     return "[" + ",".join(map(_canonical, value)) + "]" if isinstance(value, list) else dumps(value)
 
 
-def offer(event: Event, root: str, rule: str, reason: str, now: float) -> str:
-    """The code for a refused call: the same again, while it is valid, if the same call is refused again."""
+def offer(event: Event, root: str, rule: str, reason: str, now: float, code: str = "") -> str:
+    """The code for a refused call: `code`, which is that of the decision, unless it stands for another call."""
     key = call_key(event)
     facts: JsonObject = {
         "key": key,
@@ -66,15 +66,19 @@ def offer(event: Event, root: str, rule: str, reason: str, now: float) -> str:
     with store.transact() as transaction:
         transaction.forget(OFFER, now - VALID)
         known = [name for name, _ in store.remembered(OFFER)]
-        for name in known:
-            if find(store, name.removeprefix(OFFER), now).get("key") == key:
-                transaction.remember(name, facts, now)
-                return name.removeprefix(OFFER)
-        for name in known[_MOST:]:
+        same = offers_of(store, key, now)
+        for name in (*same[_SAME - 1 :], *known[_MOST:]):
             transaction.drop(name)
-        code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+        if not code or (f"{OFFER}{code}" in known and f"{OFFER}{code}" not in same):
+            code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         transaction.remember(f"{OFFER}{code}", facts, now)
     return code
+
+
+def offers_of(store: Store, key: str, now: float) -> list[str]:
+    """The names of all that is offered for one call, the newest first."""
+    names = [name for name, _ in store.remembered(OFFER)]
+    return [name for name in names if find(store, name.removeprefix(OFFER), now).get("key") == key]
 
 
 def find(store: Store, code: str, now: float) -> JsonObject:

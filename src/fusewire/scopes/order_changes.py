@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from fusewire.config import user_state_folder
 from fusewire.core.events import TEXT_LIMIT, plain
-from fusewire.scopes.once import OFFER
+from fusewire.scopes.once import OFFER, offers_of
 from fusewire.scopes.orders import ALL, COPY, ORDERS, HaltOrder, OnceAllowed, Orders, PauseOrder, read_orders
 from fusewire.scopes.user import known_projects, open_user_store
 from fusewire.stores.rows import AuditRow
@@ -109,11 +109,13 @@ def end_pauses(rules: Iterable[str], fits: Callable[[PauseOrder], bool], by: str
 
 
 def allow_once(order: OnceAllowed, what: str, now: float) -> None:
-    """Let one refused call pass, once; its code is used up by that."""
-    with open_user_store().transact() as transaction:
+    """Let one refused call pass, once; all codes of that call are used up by that."""
+    store = open_user_store()
+    with store.transact() as transaction:
         if transaction.recall(f"{OFFER}{order.code}") is None:
             raise NotFound(f"the code {order.code} was used already")
-        transaction.drop(f"{OFFER}{order.code}")
+        for name in (f"{OFFER}{order.code}", *offers_of(store, order.call, now)):
+            transaction.drop(name)
         transaction.audit(AuditRow(f"once/{order.code}", now, "refused", "allowed", "allow-once", what, order.by))
 
     def add(orders: Orders) -> None:

@@ -7,12 +7,11 @@ record, not a count: what cannot be written now is written at the next such mome
 from __future__ import annotations
 
 from fusewire.scopes.user import MOST_PROJECTS, MOST_SESSIONS, PROJECT, SESSION, open_user_store
-from fusewire.util.errors import NotFound, StoreError
+from fusewire.util.errors import StoreError
 from fusewire.util.worktrees import project_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from fusewire.core.events import Event
@@ -69,18 +68,6 @@ def _forget_oldest(store: Store, transaction: Transaction) -> None:
     for prefix, most in ((PROJECT, MOST_PROJECTS), (SESSION, MOST_SESSIONS)):
         for name, _ in store.remembered(prefix)[most:]:
             transaction.drop(name)
-
-
-def resolve_session(given: str, known: Iterable[str]) -> str:
-    """The session of an id, or of the beginning of one that no other has."""
-    ids = list(dict.fromkeys(known))
-    found = [given] if given in ids else [one for one in ids if given and one.startswith(given)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise NotFound(f"no session begins with {given!r}; see: fusewire status --session")
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    raise NotFound(f"{len(found)} sessions begin with {given!r}: {', '.join(found[:3])}{more}; give more of the id")
 
 
 def sessions(store: Store, limit: int = MOST_SESSIONS) -> dict[str, JsonObject]:

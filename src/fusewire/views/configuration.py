@@ -13,7 +13,7 @@ from fusewire.config.notify_targets import target_settings
 from fusewire.config.own_breakers import own_file
 from fusewire.config.settings import TABLES
 from fusewire.util.json_types import Count
-from fusewire.views.settings import SettingOrigin, origins
+from fusewire.views.settings import SettingOrigin, origins, written_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,9 @@ def _tables(book: Rulebook) -> Iterator[ConfigTable]:
     for name in TABLES:
         locked = book.files[name].locked.items()
         rows = origins(book.values[name], book.files[name].settings)
-        yield ConfigTable(name, rows + [SettingOrigin(key, value, "locked", value) for key, value in locked])
+        rows += [SettingOrigin(key, value, "locked", value) for key, value in locked]
+        if rows:
+            yield ConfigTable(name, rows)
 
 
 def _named_tables(book: Rulebook) -> Iterator[ConfigTable]:
@@ -77,6 +79,8 @@ def _named_tables(book: Rulebook) -> Iterator[ConfigTable]:
         yield ConfigTable(f"notify.targets.{name}", hidden)
     for name, values in book.own.items():
         yield ConfigTable(f"breakers.{name}", origins(values, own_file().settings))
+    for name, rows in written_tables(book).items():
+        yield ConfigTable(name, rows)
     if book.modes:
         yield ConfigTable("rules", [_given(book, f'"{name}"', mode, name) for name, mode in book.modes.items()])
     for name, prices in book.prices.items():

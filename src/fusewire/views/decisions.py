@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from fusewire.core.events import identifier
+from fusewire.scopes.once import VALID, find
+from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.globs import matches
 from fusewire.util.json_types import Count, Seconds, Time, about
+from fusewire.util.local_time import local_time
 from fusewire.views.session_names import SessionNames
 from fusewire.views.settings import SettingInForce, configured, settings_of
 
@@ -34,6 +37,9 @@ _PAGES = {
     "scope": "scope.md",
     "own": "extending.md",
     "fusewire": "guard.md",
+    "fusewire.halt": "halt.md",
+    "budget": "spend.md",
+    "provider": "limits.md",
 }
 _OF_CONSTRAINTS = "constraints.md"
 _DOCS = "docs/"
@@ -124,13 +130,14 @@ class Decisions:
             next=_texts(data, "next"),
             until=show_time(until),
             retry_after=None if until is None else round(max(0.0, until - now), 3),
-            by_person=[*_texts(data, "by_person"), *_lifting(row)],
+            by_person=[*_texts(data, "by_person"), *_once(row.code, now), *_lifting(row)],
             settings=settings,
             table=table,
             mode=self._breaker.rules.mode(row.rule),
             also=_others(data.get("also")),
             message=_text(data, "text"),
-            docs=_DOCS + _PAGES.get(row.rule.partition(".")[0], _OF_CONSTRAINTS),
+            docs=_DOCS
+            + (_PAGES.get(row.rule) or _PAGES.get(row.rule.partition(":")[0].partition(".")[0], _OF_CONSTRAINTS)),
         )
 
     def _shared(self, number: int, row: DecisionRow) -> dict[str, Any]:
@@ -188,13 +195,24 @@ def short_rule(row: DecisionRow) -> str:
     return f"{name}:{key}" if colon and key else name
 
 
+def _once(code: str, now: float) -> Iterable[str]:
+    """The command that lets the call pass once, while its code is valid."""
+    try:
+        facts = find(open_user_store(read_only=True), code, now)
+    except (FusewireError, OSError):
+        return
+    if facts:
+        yield f"until {local_time(facts['at'] + VALID, now)} a person can run: fusewire allow-once {code}"
+
+
 def _lifting(row: DecisionRow) -> Iterable[str]:
     """What lifts any halt, and any rule but those that keep the breaker itself."""
     rule = row.rule
-    if row.kind == "halted" and not rule.startswith(("fusewire.", "tool.spend")):
+    if row.kind == "halted" and not rule.startswith(("fusewire.", "tool.spend", "budget:")):
         yield "the session goes on when a person writes to the agent in it"
     if rule and not rule.startswith("fusewire."):
-        yield f'a person can run: fusewire pause {rule.partition(":")[0]} --for 1h --reason "…"'
+        named = rule if rule.startswith("budget:") else rule.partition(":")[0]
+        yield f'a person can run: fusewire pause {named} --for 1h --reason "..."'
 
 
 def _others(stored: object) -> list[str]:

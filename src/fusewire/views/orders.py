@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fusewire.scopes.orders import ALL, SESSION, HaltOrder, Orders, PauseOrder, orders_path, read_orders
-from fusewire.util.durations import format_time, show_duration
+from fusewire.util.durations import format_time
 from fusewire.util.json_types import Time, about
 from fusewire.util.local_time import local_time
 from fusewire.util.worktrees import project_key
@@ -82,7 +82,7 @@ def orders_view(
         [
             HaltLine(
                 *(one.scope, one.key, one.reason, one.by, format_time(one.at)),
-                f"HALTED: {_whose(one.scope, one.key)}, by {one.by} since {local_time(one.at)}: {one.reason}"
+                f"HALTED: {whose(one.scope, one.key)}, by {one.by} since {local_time(one.at)}: {one.reason}"
                 f" (fusewire resume{_option(one.scope, one.key)})",
             )
             for one in sorted(halts, key=lambda one: (one.scope != ALL, one.scope == SESSION))
@@ -90,8 +90,8 @@ def orders_view(
         [
             PauseLine(
                 *(one.scope, one.key, list(one.rules), format_time(one.until), one.reason, one.by, format_time(one.at)),
-                f"PAUSED until {local_time(one.until)} (in {show_duration(round(one.until - now))}) for"
-                f" {_whose(one.scope, one.key)}, by {one.by}: {_rules(one.rules)}: {one.reason} (fusewire pause --end)",
+                f"PAUSED until {local_time(one.until)} for"
+                f" {whose(one.scope, one.key)}, by {one.by}: {_rules(one.rules)}: {one.reason} (fusewire pause --end)",
             )
             for one in pauses
         ],
@@ -119,10 +119,15 @@ def project_of(session: str) -> str:
     return str(facts.get("project") or "")
 
 
-def _whose(scope: str, key: str) -> str:
+def whose(scope: str, key: str) -> str:
+    """Whom an order is for; a session by its name."""
     if scope == ALL:
         return "all agents"
-    return f"session {key}" if scope == SESSION else f"the agents of {os.path.basename(key) or key} ({key})"
+    if scope != SESSION:
+        return f"the agents of {os.path.basename(key) or key} ({key})"
+    from fusewire.views.session_names import SessionNames
+
+    return SessionNames(None, time.time()).facts(key).words
 
 
 def _option(scope: str, key: str) -> str:

@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from fusewire.config.rules import DATABASE, load_rules
 from fusewire.core.circuit import CircuitState
@@ -24,6 +24,7 @@ from fusewire.util.durations import counted, format_time, parse_time, show_time
 from fusewire.util.errors import FusewireError, StoreError
 from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.worktrees import project_key
+from fusewire.views.orders import OrdersView, orders_view
 from fusewire.views.overview_folder import RANKS, OverviewFolder, OverviewRank, folder_overview, good_until
 from fusewire.views.panel import Panel, ProjectName, UnreadablePanel, panel
 from fusewire.views.providers import ProviderLimit, provider_limits
@@ -32,7 +33,7 @@ from fusewire.views.spend import today_by_project
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder
+    from fusewire.scopes.orders import Orders
     from fusewire.util.fast_json import JsonObject
 
 #: Sessions whose names are known: those heard of last.
@@ -52,20 +53,6 @@ _COARSE = 0.05
 
 #: Seconds after which it is said again how things are, as times are shown.
 _MINUTE = 60.0
-
-
-@dataclass(frozen=True)
-class OrderInForce:
-    """A halt or a pause of the person that holds now."""
-
-    kind: Literal["halt", "pause"]
-    scope: Annotated[str, about("`all`, `project` or `session`")]
-    key: Annotated[str, about("the project's folder or the session's id; empty for all")]
-    rules: Annotated[list[str], about("what is paused: patterns of rules; empty for a halt")]
-    reason: str
-    by: str
-    at: Time
-    until: Annotated[Time | None, about("when it ends by itself; a halt does not")]
 
 
 @dataclass(frozen=True)
@@ -94,7 +81,7 @@ class PersonOverview:
     needs: Annotated[Count, about("what only a person can settle, in all projects")]
     running: Annotated[Count, about("sessions")]
     today_usd: Usd
-    orders: Annotated[list[OrderInForce], about("halts and pauses that hold")]
+    orders: Annotated[OrdersView, about("halts and pauses that hold anywhere")]
     providers: Annotated[list[ProviderLimit], about("providers that refuse requests now")]
     projects: Annotated[
         list[OverviewProject], about("what needs an answer first, then what runs, what waits, what is quiet")
@@ -172,10 +159,10 @@ class Everything:
             running=running,
             today_usd=round(sum(one.today_usd for one in projects), 4),
             providers=self._providers,
-            orders=[*map(_halt, orders.halts), *(_pause(one) for one in orders.pauses if one.at <= now < one.until)],
+            orders=orders_view(None, everything=True, now=now),
             projects=projects,
             gone=sorted(root for root, folder in self._folders.items() if folder.is_gone),
-            problems=[text for text in (self._register.problem, orders.damage) if text],
+            problems=[text for text in (self._register.problem,) if text],
         )
 
 
@@ -355,17 +342,8 @@ def _headline(orders: Orders, projects: list[OverviewProject], needs: int, runni
     if needs:
         verb = "needs" if needs == 1 else "need"
         parts.append(f"{counted(needs, 'thing')} {verb} you, in {counted(asking, 'project')}")
-    else:
+    elif not parts:
         parts.append("nothing needs you")
     parts.append(f"{counted(running, 'session')} run{'s' if running == 1 else ''}" if running else "nothing runs")
     text = "; ".join(parts)
     return text[0].upper() + text[1:]
-
-
-def _halt(order: HaltOrder) -> OrderInForce:
-    return OrderInForce("halt", order.scope, order.key, [], order.reason, order.by, format_time(order.at), None)
-
-
-def _pause(order: PauseOrder) -> OrderInForce:
-    times = format_time(order.at), format_time(order.until)
-    return OrderInForce("pause", order.scope, order.key, list(order.rules), order.reason, order.by, *times)

@@ -56,6 +56,11 @@ class SessionFacts:
         return f'{self.agent or "session"} "{self.prompt}" ({self.short})' if self.prompt else self.name_without_prompt
 
     @property
+    def words(self) -> str:
+        """The name in a sentence: `session claude "fix the login test" (479528ae)`."""
+        return f"session {self.name.removeprefix('session ')}" if self.agent or self.prompt else f"session {self.short}"
+
+    @property
     def name_without_prompt(self) -> str:
         """`claude since 14:02 CET (479528ae)`: for what leaves this machine."""
         since = f" since {local_time(self.since)}" if self.since is not None else ""
@@ -151,7 +156,7 @@ class SessionNames:
         if not found and self._store is not None and self._store.doings(wanted):
             return wanted
         if not found:
-            raise NotFound(f"no session {text!r} has been heard of in this project")
+            raise NotFound(f"no session {text!r} has been heard of{' in this project' if self._store else ''}")
         shown = "; ".join(self.name(one) for one in found[:_CHOICES])
         more = f"; and {len(found) - _CHOICES} more" if len(found) > _CHOICES else ""
         raise FusewireError(f"{len(found)} sessions begin with {text!r}: {shown}{more}")

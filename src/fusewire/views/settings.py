@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fusewire.config.budgets import budget_words
 from fusewire.config.compiler import compile_policies
 from fusewire.config.own_breakers import own_file
 from fusewire.config.rulebook import read_rulebook
@@ -100,7 +101,8 @@ class Configured:
         if self.rule:
             return [f"To have it only logged, in {self.file}:", f"[{top}rules]", f'"{self.rule}" = "log"']
         if first is None:
-            return ["These are locked: no file can change them."] if self.settings else []
+            is_locked = any(one.source == "locked" for one in self.settings)
+            return ["These are locked: no file can change them."] if is_locked else []
         if self.file.endswith(".md"):
             value = json.dumps(first.value)
             return [
@@ -210,9 +212,33 @@ def _of_circuit(breaker: Breaker, book: Rulebook, circuit: str) -> Configured:
     return found
 
 
+def written_tables(book: Rulebook) -> dict[str, list[SettingOrigin]]:
+    """`[budgets.NAME]` and `[plan]`, which are there only because somebody has written them."""
+    tables = {f"budgets.{name}": budget_words(one) for name, one in book.budgets.items()}
+    tables |= {f"plan.{agent}".rstrip("."): dict(words) for agent, words in book.plans.items()}
+    return {
+        name: [SettingOrigin(key, value, book.sources[name], None) for key, value in words.items()]
+        for name, words in tables.items()
+    }
+
+
+def _written(book: Rulebook, wanted: str) -> Configured | None:
+    """A budget or a plan, or all of them."""
+    tables = written_tables(book)
+    if wanted in tables:
+        return Configured(wanted, tables[wanted], {})
+    if wanted not in ("budgets", "plan"):
+        return None
+    inner = {name.partition(".")[2]: rows for name, rows in tables.items() if name.startswith(wanted)}
+    rows = [replace(one, key=f"{name}.{one.key}") for name, rows in inner.items() for one in rows]
+    return Configured(wanted, rows, {}, notes=[] if rows else [f"No table [{wanted}] is set: docs/spend.md"])
+
+
 def _named(book: Rulebook, name: str) -> Configured | None:
     """The settings that a name of no circuit stands for, if it stands for any."""
     wanted = _bare(name.strip("/"))
+    if written := _written(book, wanted.replace("budget:", "budgets.", 1)):
+        return written
     tables = [(kind, table["id"], table["name"]) for kind in KINDS for table in book.files[kind].table["circuit"]]
     is_full = "/" in wanted or "." in wanted
     found = [

@@ -17,7 +17,6 @@ from fusewire.core.burn import WINDOW, windows
 from fusewire.core.money import price_of
 from fusewire.scopes.budgets import week_start
 from fusewire.scopes.ledger import EXTERNAL, QUARTER, day_start, moment_of, month_start
-from fusewire.scopes.register import sessions
 from fusewire.stores.rows import FAR
 from fusewire.util.durations import show_time
 from fusewire.views.spend import Spent
@@ -25,6 +24,7 @@ from fusewire.views.spend import Spent
 if TYPE_CHECKING:
     from fusewire.core.money import Prices
     from fusewire.stores import Store
+    from fusewire.views.session_names import SessionNames
 
 #: What a report may be by, and the columns of the ledger that it needs beside time and model.
 KINDS_OF_REPORT = ("today", "daily", "weekly", "monthly", "project", "branch", "agent", "model", "session", "blocks")
@@ -47,7 +47,7 @@ class SpendLine:
     #: of a line by time: when it begins and ends
     since: float | None = None
     until: float | None = None
-    #: of a session: the first words of its first prompt, and its sub-agents
+    #: of a session: its name, and its sub-agents
     label: str = ""
     parts: dict[str, Spent] = field(default_factory=dict)
 
@@ -85,11 +85,10 @@ def from_ledger(store: Store, kind: str, since: float, until: float, where: Mapp
         yield (at, named, helper, model, *sums)
 
 
-def label_sessions(shown: SpendReport, store: Store) -> None:
-    """Add the first words of each session's first prompt."""
-    known = sessions(store)
+def label_sessions(shown: SpendReport, names: SessionNames) -> None:
+    """Call each session by its name."""
     for line in shown.lines:
-        line.label = str(known.get(line.name, {}).get("prompt") or "")
+        line.label = names.name(line.name)
 
 
 class TranscriptRows:

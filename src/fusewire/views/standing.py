@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fusewire.breakers.loop.questions import NEXT
-from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, is_in_dollars
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.core.budget import raise_command
-from fusewire.scopes.orders import ALL, PROJECT, read_orders
+from fusewire.scopes.orders import ALL, PROJECT
 from fusewire.util.durations import show_time
 from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.quoting import quoted
-from fusewire.util.worktrees import project_key
 from fusewire.views.cards import policy_of
 from fusewire.views.panel import Panel, panel
 from fusewire.views.session_names import SessionNames
@@ -38,10 +36,10 @@ _ASKED = 7 * 86400
 #: The share of a limit on spend from which on a person is told.
 _NEAR = 0.8
 
-StopKind = Literal["halt", "question", "session", "provider", "circuit", "budget", "pause", "damage"]
+StopKind = Literal["halt", "question", "session", "provider", "circuit", "budget", "near", "pause", "damage"]
 
 #: Kinds that are told beside what is stopped: nothing waits for them.
-_NO_STOPS = ("budget", "pause", "damage")
+_NO_STOPS = ("near", "pause", "damage")
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Seen:
     names: SessionNames
 
     def session_name(self, session: str) -> str:
-        return f"session {self.names.name(session)}".replace("session session ", "session ")
+        return self.names.facts(session).words
 
 
 def standing(breaker: Breaker) -> ProjectStanding:
@@ -125,19 +123,17 @@ def _providers(seen: Seen) -> Iterator[Stopped]:
 
 def _orders(seen: Seen) -> Iterator[Stopped]:
     """Halts and pauses of the person that concern this project."""
-    orders, key, own = read_orders(seen.root), project_key(seen.root), session_ids(seen.breaker.store)
-    if orders.damage:
-        yield Stopped("damage", "halts and pauses", orders.damage, None, None, "fusewire resume")
+    orders = seen.panel.orders
+    if orders.problem:
+        yield Stopped("damage", "halts and pauses", orders.problem, None, None, "fusewire resume")
     for halt in orders.halts:
-        if halt.scope == ALL or (halt.key == key if halt.scope == PROJECT else halt.key in own):
-            what = {ALL: "every agent", PROJECT: "every agent of this project"}.get(halt.scope)
-            run = "fusewire resume" if what else f"fusewire resume --session {quoted(halt.key)}"
-            why = f"{halt.reason} (by {halt.by})"
-            yield Stopped("halt", what or seen.session_name(halt.key), why, show_time(halt.at), None, run)
+        what = {ALL: "every agent", PROJECT: "every agent of this project"}.get(halt.scope)
+        run = "fusewire resume" if what else f"fusewire resume --session {quoted(halt.key)}"
+        why = f"{halt.reason} (by {halt.by})"
+        yield Stopped("halt", what or seen.session_name(halt.key), why, halt.at, None, run)
     for pause in orders.pauses:
-        if any(pause.holds(key, session, seen.now) for session in (None, *own)):
-            why, until = f"{pause.reason} (by {pause.by})", show_time(pause.until)
-            yield Stopped("pause", ", ".join(pause.rules), why, show_time(pause.at), until, None)
+        what = "all rules" if pause.rules == ["*"] else ", ".join(pause.rules)
+        yield Stopped("pause", what, f"{pause.reason} (by {pause.by})", pause.at, pause.until, "fusewire pause --end")
 
 
 def _question(seen: Seen) -> Iterator[Stopped]:
@@ -176,7 +172,9 @@ def _budgets(seen: Seen) -> Iterator[Stopped]:
     for use, _ in outlook(seen.breaker, seen.now).budgets:
         if use.is_reached or use.share >= use.budget.warn:
             since = show_time(use.since) if use.since else None
-            yield Stopped("budget", f"budget {use.budget.name}", use.words(), since, None, raise_command(use))
+            until = show_time(use.until) if use.until and use.is_reached else None
+            kind: StopKind = "budget" if use.is_reached else "near"
+            yield Stopped(kind, f"budget {use.budget.name}", use.words(), since, until, raise_command(use))
 
 
 def _limits_on_spend(seen: Seen) -> Iterator[Stopped]:
@@ -188,7 +186,7 @@ def _limits_on_spend(seen: Seen) -> Iterator[Stopped]:
         if limit and _NEAR * allowed <= spent < allowed:
             where, option = LIMITS_ON_ALL[f"tool/spend_{span}"]
             why = f"${spent:.2f} of ${allowed:.2f} is spent"
-            yield Stopped("budget", f"the limit {where}", why, None, None, f'fusewire grant 5 {option} --reason "..."')
+            yield Stopped("near", f"the limit {where}", why, None, None, f'fusewire grant 5 {option} --reason "..."')
 
 
 def _name(seen: Seen, card: CircuitCard) -> str:

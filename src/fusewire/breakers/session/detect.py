@@ -259,7 +259,7 @@ def _mutation(history: list[PastCall]) -> Repetition | None:
         if entry.mark == last.mark:
             if entry.failed != last.failed:
                 break  # it failed before and does no longer, or the other way round: not the same again
-            times += 1
+            times += last.result == REFUSED or entry.result != REFUSED  # what a person lets pass was not made before
         elif entry.nature not in (LOOK, VERIFY, WAIT) and entry.result != REFUSED:
             break
     return Repetition("same_mutation", last.mark, times, calls=(last.mark,), tool=last.tool, evidence=last.shown)

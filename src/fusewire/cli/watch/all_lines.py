@@ -15,7 +15,7 @@ from fusewire.views.models import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.views.overview_all import Everything, OrderInForce, OverviewProject, PersonOverview
+    from fusewire.views.overview_all import Everything, OverviewProject, PersonOverview
     from fusewire.views.overview_folder import OverviewFolder, OverviewRank
     from fusewire.views.providers import ProviderLimit
 
@@ -83,15 +83,6 @@ def _what_runs(folder: OverviewFolder) -> str:
     return "; ".join(parts + [f"{one.id} {one.state}" for one in folder.stops[:3]])
 
 
-def order_line(order: OrderInForce) -> str:
-    """A halt or a pause of the person, and how it ends."""
-    where = "everywhere" if order.scope == "all" else f"in {order.scope} {shown(order.key)}"
-    since = f"by {shown(order.by)} since {to_second(order.at)}: {shown(order.reason)}"
-    if order.kind == "halt":
-        return f"HALTED {where} {since} (fusewire resume)"
-    return f"PAUSED {shown(', '.join(order.rules))} {where} until {to_second(order.until)} {since}"
-
-
 # -- lines ------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +111,7 @@ class OverviewLines:
 
 def _lines(overview: PersonOverview) -> dict[str, str]:
     lines = {"": f"{overview.headline}, ${overview.today_usd:.2f} today"}
-    lines |= {f"{one.kind}/{one.scope}/{one.key}/{one.at}": order_line(one) for one in overview.orders}
+    lines |= {text: shown(text) for text in overview.orders.lines}
     lines |= {one.id: provider_line(one) for one in overview.providers}
     rows = [row for row in overview_rows(overview) if row.rank != "quiet"]
     lines |= {row.id: f"{STATES[row.rank]} {shown(row.name)}: {shown(row.text)}" for row in rows}

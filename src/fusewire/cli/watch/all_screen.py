@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from fusewire.cli.watch.all_lines import NOBODY, STATES, left_out, order_line, overview_rows, provider_line
+from fusewire.cli.watch.all_lines import NOBODY, STATES, left_out, overview_rows, provider_line
 from fusewire.cli.watch.frame import Frame
 from fusewire.cli.watch.live import ProjectScreen
 from fusewire.cli.watch.pages import wrapped
@@ -142,7 +142,7 @@ def _frame(view: OverviewView, overview: PersonOverview, width: int, height: int
         top[1].append(f"   filter: {shown(view.words)} (Esc clears it)", style="cyan")
     if view.only_open:
         top[1].append("   needs you only (a shows all)", style="cyan")
-    top += wrapped((Text(order_line(one), style=STYLES["OPEN"]) for one in overview.orders[:3]), width)
+    top += wrapped((Text(shown(one), style=STYLES["OPEN"]) for one in overview.orders.lines[:3]), width)
     top += wrapped((Text(provider_line(one), style=STYLES["HALF_OPEN"]) for one in overview.providers), width)
     top += wrapped((Text(shown(one), style=STYLES["HALF_OPEN"]) for one in overview.problems), width)
     rest = left_out(overview)

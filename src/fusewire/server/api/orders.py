@@ -17,8 +17,6 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.session.names import session_ids
 from fusewire.scopes import order_changes as changes
 from fusewire.scopes.orders import ALL, PROJECT, SESSION, HaltOrder
-from fusewire.scopes.register import resolve_session, sessions
-from fusewire.scopes.user import open_user_store
 from fusewire.server.api import schemas
 from fusewire.server.api.answers import Ordered
 from fusewire.server.api.endpoints import PREFIX
@@ -28,6 +26,7 @@ from fusewire.server.requests import projects_of, require_no_agent, require_role
 from fusewire.util.durations import counted
 from fusewire.util.worktrees import project_key
 from fusewire.views.orders import orders_view
+from fusewire.views.session_names import SessionNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,9 +88,8 @@ def _scope(projects: Projects, given: dict[str, Any]) -> tuple[str | None, str]:
     if given["scope"] == ALL:
         return found[0].root, ""
     if given["scope"] == SESSION:
-        known = [*sessions(open_user_store(read_only=True))]
-        known += [one for project in found for one in session_ids(project.store)]
-        return found[0].root, resolve_session(given["session"], known)
+        known = [one for project in found for one in session_ids(project.store)]
+        return found[0].root, SessionNames(None, time.time()).resolve(given["session"], known)
     assert given["scope"] == PROJECT
     name = given.get("project")
     if name is None and len(found) > 1:
