@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from fusewire.scopes.order_changes import change_orders
 from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, orders_path
 from fusewire.util.durations import format_time
 from tests.helpers.agents.run_stage import staged
-from tests.helpers.paying import Paying
+from tests.helpers.paying import Paying, paying
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
 
@@ -218,3 +219,24 @@ def test_json_keeps_its_fields_and_looking_writes_nothing(project: Project) -> N
     data = json.loads(project.run("status", "--json").stdout)
     assert list(data) == ["circuits", "warnings", "loop", "standing"]
     assert [path.name for path in project.root.iterdir()] == [".git"]
+
+
+def test_a_budget_that_is_used_up_stops_and_one_that_is_nearly_so_does_not(project: Project) -> None:
+    project.starts_hooks = True
+    (project.root / "fusewire.toml").write_text('[budgets.branch]\nper = "branch"\nusd = 2\nwarn = 0.5\n')
+    session = paying(project)
+    session.pays(1.5)
+    session.asks()
+    shown = project.json("status")["standing"]
+    assert (shown["stopped"], [one["kind"] for one in shown["needs"]]) == (False, ["near"])
+    session.pays(1)
+    assert not session.asks().allowed
+    shown = project.json("status")["standing"]
+    assert (shown["stopped"], [one["kind"] for one in shown["needs"]]) == (True, ["budget"])
+    assert "Nothing is stopped" not in project.run("status").stdout
+    told = project.json("why")
+    assert told["docs"] == "docs/spend.md"
+    assert not any("goes on when a person writes" in one for one in told["by_person"])
+    (pause,) = [one.partition(": ")[2] for one in told["by_person"] if "pause" in one]
+    assert project.run(*shlex.split(pause)[1:]).returncode == 0
+    assert session.asks().allowed

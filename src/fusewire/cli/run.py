@@ -181,13 +181,14 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = counted(outcome.iterations, "iteration")
     stop = outcome.decision
-    why = "" if stop is not None and stop.rule == HALTED_BY_PERSON else f": {outcome.reason}"
+    is_by_person = stop is not None and stop.rule == HALTED_BY_PERSON
+    why = "" if is_by_person else f": {outcome.reason}"
     say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}{why}".split("\n"))
     if outcome.question:
         say(f"Question: {outcome.question}")
     if stop is not None:
         say(*message_lines(stop, loop.engine.clock()))
-    if not why:
+    if is_by_person:
         orders_told()
     if outcome.code == 130:
         say(f"Nothing is lost: {KEPT}")

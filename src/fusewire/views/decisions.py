@@ -136,8 +136,7 @@ class Decisions:
             mode=self._breaker.rules.mode(row.rule),
             also=_others(data.get("also")),
             message=_text(data, "text"),
-            docs=_DOCS
-            + (_PAGES.get(row.rule) or _PAGES.get(row.rule.partition(":")[0].partition(".")[0], _OF_CONSTRAINTS)),
+            docs=_DOCS + _page(row.rule),
         )
 
     def _shared(self, number: int, row: DecisionRow) -> dict[str, Any]:
@@ -176,6 +175,11 @@ class Decisions:
             rows = settings_of(self._breaker, circuit) if name == circuit else found.settings
             return found.table, [one for one in rows if one.source != "locked"]
         return "", []
+
+
+def _page(rule: str) -> str:
+    family = rule.partition(":")[0]
+    return _PAGES.get(family) or _PAGES.get(family.partition(".")[0], _OF_CONSTRAINTS)
 
 
 def fits(rule: str, wanted: str) -> bool:

@@ -115,10 +115,12 @@ def _cost(seen: Seen) -> CostToday:
 def _providers(seen: Seen) -> Iterator[Stopped]:
     """Providers that refuse requests: nobody starts agents of them before the wait is over."""
     for limit in seen.panel.providers:
-        until = None if limit.retry_after is None else show_time(seen.now + limit.retry_after)
+        if limit.retry_after is None:
+            continue  # the next start is the probe
+        until = show_time(seen.now + limit.retry_after)
         why = f"{'an outage' if limit.is_outage else 'a usage limit'} ({limit.kind}), met by {limit.agent}"
         do = f'fusewire reset {quoted(limit.id)} --reason "..."'
-        yield Stopped("provider", limit.id, why, limit.since, until or show_time(seen.now), do)
+        yield Stopped("provider", limit.id, why, limit.since, until, do)
 
 
 def _orders(seen: Seen) -> Iterator[Stopped]:
@@ -172,7 +174,7 @@ def _budgets(seen: Seen) -> Iterator[Stopped]:
     for use, _ in outlook(seen.breaker, seen.now).budgets:
         if use.is_reached or use.share >= use.budget.warn:
             since = show_time(use.since) if use.since else None
-            until = show_time(use.until) if use.until and use.is_reached else None
+            until = show_time(use.until) if use.is_reached and use.budget.period else None
             kind: StopKind = "budget" if use.is_reached else "near"
             yield Stopped(kind, f"budget {use.budget.name}", use.words(), since, until, raise_command(use))
 

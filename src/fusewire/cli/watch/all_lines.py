@@ -9,7 +9,8 @@ from fusewire.cli.streams import reader_is_gone, say, silence
 from fusewire.cli.watch.lines import json_line, print_line
 from fusewire.cli.watch.rows import shown, to_second
 from fusewire.cli.watch.source import POLL
-from fusewire.util.durations import counted
+from fusewire.util.durations import counted, parse_time
+from fusewire.util.local_time import local_time
 from fusewire.views.models import to_json
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _lines(overview: PersonOverview) -> dict[str, str]:
 
 def provider_line(limit: ProviderLimit) -> str:
     """A provider that refuses requests, without the time left."""
-    until = f", until {to_second(limit.resets_at)}" if limit.resets_at else ""
+    until = f", until {local_time(parse_time(limit.resets_at))}" if limit.resets_at else ""
     return f"REFUSED {shown(limit.id)}: {shown(limit.kind)}{until}, met by {shown(limit.agent)}"
 
 
