@@ -120,13 +120,13 @@ def test_what_needs_a_person_is_first_and_comes_by_itself(forty: Machine, open_p
     expect(page).to_have_title("(3) Everything · Fusewire")
     first = page.locator(".projects > li").first
     expect(first).to_contain_text("service-03")
-    expect(first).to_contain_text("claude: make the tests of the login pass")
+    expect(first).to_contain_text('claude "make the tests of the login pass"')
     expect(first).to_be_in_viewport()
     expect(page.locator("#group-quiet")).not_to_have_attribute("open", "")
     expect(page.locator("main")).to_contain_text("1 folder no longer there")
     halt(forty.projects[0], "another-479528ae", "write the docs")
     expect(page.locator("h1")).to_contain_text("4 things need you")
-    expect(page.locator(".projects > li").first).to_contain_text("claude: write the docs")
+    expect(page.locator(".projects > li").first).to_contain_text('claude "write the docs"')
     expect(page).to_have_title("(4) Everything · Fusewire")
 
 

@@ -52,10 +52,10 @@ def lines(code: Path) -> list[str]:
 def test_what_needs_a_person_comes_first(code: Path) -> None:
     headline, first, second, third, fourth, rest = lines(code)
     assert headline == "2 things need you, in 2 projects; 1 session runs, $0.00 today"
-    assert first.startswith("NEEDS YOU halted: claude: make the")
+    assert first.startswith('NEEDS YOU halted: claude "make the')
     assert "halted: tool.repetition" in first
     assert second.startswith("NEEDS YOU phase: phase/GREEN: open: No progress")
-    assert third == "running halted-tree: claude: rename the column"
+    assert third == 'running halted-tree: claude "rename the column" (s-tree)'
     assert fourth == "waiting waiting: no-force-push OPEN"
     assert rest == "1 quiet project"
     assert "\x1b" not in first
@@ -74,11 +74,11 @@ def test_lines_go_on_with_what_changes(code: Path) -> None:
     process = subprocess.Popen(command, cwd=code.parent / "elsewhere", stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        while process.stdout.readline() != "1 quiet project\n":
-            pass
+        while (line := process.stdout.readline()) != "1 quiet project\n":
+            assert line
         halt(Project(code / "quiet", starts_hooks=False), "s-new", "write the docs")
         seen: list[str] = []
-        while not any("NEEDS YOU quiet: claude: write the docs: halted" in line for line in seen):
+        while not any('NEEDS YOU quiet: claude "write the docs" (s-new): halted' in line for line in seen):
             seen.append(process.stdout.readline())
             assert seen[-1]
         work(Project(code / "quiet", starts_hooks=False), "s-new", "try something else")

@@ -80,7 +80,7 @@ def test_the_first_page_says_what_needs_a_person_and_leads_there(served: Served)
     assert "(1) Everything · Fusewire" in words
     assert "1 thing needs you, in 1 project; 2 sessions run" in words
     assert words.index("Needs you (1)") < words.index("Running (1)") < words.index("Quiet (1)")
-    assert "claude: make the <b>tests</b> pass halted: tool.repetition" in words
+    assert 'claude "make the <b>tests</b> pass" (s-halted) halted: tool.repetition' in words
     links = [one["href"] for one in page.all("a")]
     assert "/p/halted/session?id=s-halted" in links
     assert {"/p/shop/", "/p/shop-login/", "/p/quiet/"} <= set(links)

@@ -94,7 +94,11 @@ def test_what_needs_an_answer_is_first_then_what_runs_waits_and_is_quiet(code: P
         ("a", "quiet"),
     ]
     session, circuit = (one.folders[0].needs[0] for one in overview.projects[:2])
-    assert (session.kind, session.subject, session.title) == ("session", "s-halted", "claude: make the tests pass")
+    assert (session.kind, session.subject, session.title) == (
+        "session",
+        "s-halted",
+        'claude "make the tests pass" (s-halted)',
+    )
     assert session.next == "it goes on as soon as you write to it"
     assert (circuit.kind, circuit.subject) == ("circuit", "phase/GREEN")
     assert circuit.next.startswith("a person can run: fusewire ")

@@ -222,6 +222,7 @@ def test_json_keeps_its_fields_and_looking_writes_nothing(project: Project) -> N
 
 
 def test_a_budget_that_is_used_up_stops_and_one_that_is_nearly_so_does_not(project: Project) -> None:
+    project.starts_hooks = True
     (project.root / "fusewire.toml").write_text('[budgets.branch]\nper = "branch"\nusd = 2\nwarn = 0.5\n')
     session = paying(project)
     session.pays(1.5)

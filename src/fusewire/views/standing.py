@@ -174,7 +174,7 @@ def _budgets(seen: Seen) -> Iterator[Stopped]:
     for use, _ in outlook(seen.breaker, seen.now).budgets:
         if use.is_reached or use.share >= use.budget.warn:
             since = show_time(use.since) if use.since else None
-            until = show_time(use.until) if use.until and use.is_reached else None
+            until = show_time(use.until) if use.is_reached and use.budget.period else None
             kind: StopKind = "budget" if use.is_reached else "near"
             yield Stopped(kind, f"budget {use.budget.name}", use.words(), since, until, raise_command(use))
 
