@@ -106,7 +106,7 @@ def test_the_terminal_shows_everything_and_opens_a_project(code: Path) -> None:
         text = one.shows("2 things need you", "> NEEDS YOU halted", "waiting", "1 quiet project")
         assert " quiet  " not in text.replace("1 quiet project", "")
         assert one.color_of("NEEDS YOU") == "red"
-        one.shows("1 session is halted", "Session s-halted", "q back", keys="\r")
+        one.shows("1 session is halted", "Session claude", "q back", keys="\r")
         one.shows("STATE     CIRCUIT", keys="\x1b")
         one.shows("FUSEWIRE everything", "> NEEDS YOU halted", keys="\x1b")
         one.shows("> NEEDS YOU phase", keys="j")

@@ -158,7 +158,7 @@ def test_a_halted_session_is_told_by_name_once_and_without_its_circuits(project:
         pass
     lines = said(project)
     assert lines[0] == "1 thing needs you:"
-    assert lines[1].startswith('  session "fix the login, please" (claude, 479528ae): ')
+    assert lines[1].startswith('  session claude "fix the login, please" (479528ae): ')
     assert "halted since" in lines[1]
     assert lines[2] == "    do: write to it; your next message lets it go on"
     assert len(lines) == 4
@@ -217,7 +217,7 @@ def test_all_circuits_by_state_are_behind_all(project: Project) -> None:
 
 def test_json_keeps_its_fields_and_looking_writes_nothing(project: Project) -> None:
     data = json.loads(project.run("status", "--json").stdout)
-    assert list(data) == ["circuits", "warnings", "loop", "standing"]
+    assert list(data) == ["circuits", "warnings", "loop", "standing", "providers", "orders"]
     assert [path.name for path in project.root.iterdir()] == [".git"]
 
 

@@ -39,9 +39,9 @@ def open_user_store(*, read_only: bool = False, patience: float = 2.0) -> Sqlite
     """The person's store. One that is `read_only` is empty where there is none yet."""
     path = database_path()
     if read_only:
-        from fusewire.stores.readonly import ReadOnlySqlite
+        from fusewire.stores.readonly import BriefSqlite
 
-        return ReadOnlySqlite(path, patience=patience)
+        return BriefSqlite(path)
     from fusewire.stores.sqlite import SqliteStore
 
     try:

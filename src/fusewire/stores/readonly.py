@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 
 from fusewire.stores.fast_sqlite import sqlite3
-from fusewire.stores.sqlite import SqliteStore
+from fusewire.stores.sqlite import ATTEMPTS, SqliteStore
 from fusewire.util.errors import StoreError
 from fusewire.util.files import fits_mark, is_state_folder
 
@@ -41,8 +41,8 @@ class BriefSqlite(ReadOnlySqlite):
     """Opened for each read and closed after it, for whoever looks at many projects: it keeps no file open, takes no
     lock of ours, and leaves no log beside a database that has none.
 
-    A database without a log is read as a file that does not change. One that is written meanwhile may be read in part:
-    compare its `stamp` from before with that from after, and read again where they differ.
+    A database without a log is read as a file that does not change. Where several reads belong together, compare its
+    `stamp` from before with that from after, and read again where they differ.
     """
 
     def __init__(self, path: str, *, check: Callable[[object], object] | None = None) -> None:
@@ -85,11 +85,21 @@ class BriefSqlite(ReadOnlySqlite):
             self._drop()
 
     def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """What was written while a database without a log was read is read again."""
         with self._lock:
-            try:
-                return super()._read(query, parameters)
-            finally:
-                self._release()
+            for attempt in range(ATTEMPTS):
+                before = self.version()
+                try:
+                    rows = super()._read(query, parameters)
+                except StoreError:
+                    if attempt == ATTEMPTS - 1 or self.version() == before:
+                        raise
+                    continue
+                finally:
+                    self._release()
+                if self.MODE == "ro" or self.version() == before:
+                    break
+            return rows
 
     def _open_undisturbed(self) -> sqlite3.Connection:
         return self._open_existing(locked=False)

@@ -18,7 +18,7 @@ from fusewire.core.circuit import CircuitState
 from fusewire.engine.breaker import Breaker
 from fusewire.scopes.orders import read_orders
 from fusewire.scopes.register import sessions
-from fusewire.scopes.user import MOST_PROJECTS, PROJECT, database_path
+from fusewire.scopes.user import MOST_PROJECTS, PROJECT, database_path, is_any_limited
 from fusewire.stores.readonly import BriefSqlite
 from fusewire.util.durations import counted, format_time, parse_time, show_time
 from fusewire.util.errors import FusewireError, StoreError
@@ -292,7 +292,7 @@ def _name(root: str) -> ProjectName:
 
 def _providers(now: float) -> list[ProviderLimit]:
     try:
-        return provider_limits(now)
+        return provider_limits(now) if is_any_limited() else []
     except (StoreError, OSError):
         return []  # the register says that the person's store cannot be read
 
