@@ -221,7 +221,8 @@ def test_many_processes_at_once_lose_none_and_no_two_have_the_same_code(project:
 def test_a_project_of_version_0_1_gets_its_place_for_them(project: Project, session: Session) -> None:
     session.bash("ls")
     with closing(sqlite3.connect(project.root / ".fusewire/state.db")) as old:
-        old.executescript("DROP TABLE decisions; DELETE FROM migrations WHERE applied_to > 3; PRAGMA user_version=3")
+        old.executescript("DROP TABLE decisions; DROP TABLE spent")
+        old.executescript("DELETE FROM migrations WHERE applied_to > 3; PRAGMA user_version=3")
     asks(session, "rm -rf specs")
     assert only(project).rule == "guard.rm"
 
