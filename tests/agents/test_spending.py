@@ -8,6 +8,7 @@ import marshal
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -972,9 +973,10 @@ def test_spend_without_a_transcript_tells_what_the_hook_has_counted(spend: Any, 
         transaction.remember("spend", memory, 1.0)
     code, out, _ = spend()
     assert code == 0
+    new, old = (time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) for at in (1794777470, 1794700000))
     assert out.splitlines() == [
-        "2026-11-15T21:17:50Z  $    0.25  new",
-        "2026-11-14T23:46:40Z  $    1.50  old",
+        f"{new}  $    0.25  session (new)",
+        f"{old}  $    1.50  session (old)",
         "2026-11-15            $    1.75",
         "2026-11-14            $    1.00",
         "total $2.75 at list price",

@@ -116,7 +116,8 @@ def test_a_lost_folder_keeps_the_project_halted_and_says_so(client: Client, proj
     refused = client.shell("ls")
     assert not refused.allowed
     assert "this project's copy holds" in refused.text
-    assert "HALTED" in project.run("status").stderr
+    assert "HALTED" in project.run("status", "--all").stderr
+    assert "every agent of this project: x" in project.run("status").stdout
     done(project, "resume")
     assert client.shell("ls", "call_2").allowed
 

@@ -239,7 +239,7 @@ def test_the_order_of_arguments_makes_no_other_call() -> None:
 def test_the_code_is_that_of_the_decision_unless_it_stands_for_another_call() -> None:
     code = once.offer(call(), "/p", "guard.rm", "no", 1000.0, "K7QXM")
     assert code == "K7QXM"
-    assert once.offer(call(), "/p", "guard.rm", "no", 1000.0, "K7QXM") == code
+    assert once.offer(call(), "/p", "guard.rm", "no", 1300.0, "K7QXM") == code
     assert once.offer(call("rm specs/b.md"), "/p", "guard.rm", "no", 1300.0, "K7QXM") != code
     store = open_user_store()
     assert once.find(store, code, 1899.0)["call"] == "rm specs/a.md"

@@ -117,7 +117,7 @@ def test_another_token_halts_nothing(served: Served, project: Project) -> None:
         ({"scope": "all", "reason": "x" * 301}, 400, "reason = "),
         ({"scope": "all", "reason": "x", "session": "s"}, 400, "'session' is not known here"),
         ({"scope": "session", "reason": "x"}, 400, "session is needed"),
-        ({"scope": "session", "session": "nobody", "reason": "x"}, 404, "no session begins with 'nobody'"),
+        ({"scope": "session", "session": "nobody", "reason": "x"}, 404, "no session 'nobody' has been heard of"),
         ({"scope": "project", "project": "nowhere", "reason": "x"}, 404, "no project 'nowhere'"),
     ],
 )

@@ -149,8 +149,8 @@ def read_orders(root: str | None = None) -> Orders:
             if not orders.epoch or copy.epoch != orders.epoch:
                 lost = tuple(one for one in copy.halts if one not in orders.halts)
                 orders.halts, orders.copied = (*orders.halts, *lost), bool(lost)
-        except (FileNotFoundError, NotADirectoryError):
-            pass
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            pass  # a state folder that cannot be entered is said by whatever opens the state
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             damage = damage or f"the copy of the person's halts cannot be read: {root}/{COPY}: {error}"
     orders.damage = damage
