@@ -38,9 +38,6 @@ PERSON_ONLY_ACTS = {
     "scope": frozenset(("set",)),
 }
 
-#: The end of the path of the person's own store.
-_USER_STORE = "fusewire/user.db"
-
 #: Circuits on which only their own breaker, or a person, records.
 _JUDGES = ("tool/", "loop/", "phase/", "attempt/", "provider/")
 

@@ -41,13 +41,18 @@ def pointers_of(root: str) -> list[str]:
 
 def _pointer(top: str) -> str:
     """The file `.git` around a folder; empty if there is a folder of that name, or nothing."""
+    path = _git_around(top)
+    return "" if os.path.isdir(path) else path
+
+
+def _git_around(top: str) -> str:
+    """What is named `.git` in a folder or in the nearest one above it; empty if nothing is."""
     while not os.path.lexists(os.path.join(top, ".git")):
         parent = os.path.dirname(top)
         if parent == top:
             return ""
         top = parent
-    path = os.path.join(top, ".git")
-    return "" if os.path.isdir(path) else path
+    return os.path.join(top, ".git")
 
 
 def branch_of(root: str) -> str:
@@ -57,13 +62,10 @@ def branch_of(root: str) -> str:
     """
     from fusewire.util.files import read_regular
 
-    top = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(top, ".git")):
-        parent = os.path.dirname(top)
-        if parent == top:
-            return ""
-        top = parent
-    folder = os.path.join(top, ".git")
+    folder = _git_around(os.path.realpath(root))
+    if not folder:
+        return ""
+    top = os.path.dirname(folder)
     try:
         if not os.path.isdir(folder):
             pointer = os.fsdecode(read_regular(folder, _LONGEST)).strip()
