@@ -51,7 +51,7 @@ def number(value: float) -> str:
     """5 and not 5.0; 0.67 and not 0.6666666; never an exponent."""
     if value == int(value):
         return str(int(value))
-    digits = 2 if abs(value) >= 0.1 else 6
+    digits = 2 if abs(value) >= 0.5 else 3 if abs(value) >= 0.1 else 6  # within 1 % of what it is
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
